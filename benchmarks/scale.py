@@ -239,7 +239,7 @@ def long_run(n_probes, n_features):
     from probewise.criteria import Criterion
     from probewise.criteria.base import Folds
     from probewise.daf import DAF
-    from probewise.engine.replay import RunningStats
+    from probewise.engine.run import RunningStats
     from probewise.stopping import MaxProbes, OrderChange, RelativeChange, Settled
 
     weights = np.random.default_rng(0).uniform(size=n_features)

@@ -14,8 +14,7 @@ from numpy.typing import NDArray
 
 from probewise.daf import DAF
 from probewise.engine.probes import ProbePlan
-from probewise.engine.replay import RunningStats
-from probewise.engine.run import Run
+from probewise.engine.run import Run, RunningStats
 from probewise.engine.tally import TallySheet, positions
 from probewise.plots import expected_change
 from probewise.stopping import MaxProbes, OrderChange, RelativeChange, Rule, Settled

@@ -25,8 +25,7 @@ from .engine.run import Run
 from .engine.schedule import Schedule
 from .engine.settings import COMMAND, Settings
 from .engine.units import NO_COLUMNS, UnitTable, unit_table, units_of
-from .executors import Map, executor, keep_in_flight, runs_in_this_process, serial, threads_beside_device
-from .kernels.device import find
+from .executors import Map, executor, keep_in_flight, runs_in_this_process, serial
 from .progress import live_progress, say
 from .stopping import Rule
 from .validation.contents import (
@@ -87,6 +86,7 @@ class Data:
     uninformative: NDArray[np.int64]  # columns that are constant or empty
     arguments: list[str]  # names of the optional arguments of ``fit`` that were given
     notes: list[str]  # sentences on the data, given as warnings too
+    rows: NDArray[np.int64] | None = None  # the rows taken from a larger table; None: all rows
 
     @property
     def matrix(self) -> Any:
@@ -106,7 +106,7 @@ class Data:
             None if values is None else values[rows] for values in (self.y, self.groups, self.sample_weight)
         )
         table = replace(self.table, matrix=matrix[rows])
-        return replace(self, table=table, y=y, groups=groups, sample_weight=weights)
+        return replace(self, rows=rows, table=table, y=y, groups=groups, sample_weight=weights)
 
 
 def accepted_by(criterion: Criterion, device: str, missing: str | None = None) -> Accepts:
@@ -185,7 +185,7 @@ def prepare(
         found.append(note_on_task(y, is_classification=is_classification))
     if groups is None and y is not None and has_missing and not isinstance(X, Stored):  # a store is read once
         found.append(note_on_replicates(X))
-    notes = [note for note in found if note is not None]
+    notes = list(filter(None, found))
     for note in notes:
         warn(note)
     return Data(
@@ -262,11 +262,6 @@ def map_for(criterion: Criterion, X: Any, score: Any, n_jobs: int | None) -> Map
     return executor(n_jobs, prefer=criterion.prefer)
 
 
-def n_threads_for(device: str, n_jobs: int | None) -> int | None:
-    """Threads for work beside the probes; a GPU leaves the cores free."""
-    return threads_beside_device() if n_jobs is None and find(device) is not None else n_jobs
-
-
 def usual_block_size(criterion: Criterion, score: Any) -> int:
     """Probes in a block: enough to keep a GPU busy, else the criterion's choice."""
     return DEVICE_BLOCK_SIZE if isinstance(score, OnDevice) else criterion.block_size
@@ -321,20 +316,14 @@ def new_settings(
 
 
 def run_with(
-    selector: Any,
-    data: Data,
-    rows: NDArray[np.int64] | None,
-    criterion: Criterion,
-    score: Any,
-    settings: Settings,
-    stop: Rule,
+    selector: Any, data: Data, used: Data, criterion: Criterion, score: Any, settings: Settings, stop: Rule
 ) -> Run:
-    """Score probes until ``stop`` says enough, from where the ledger ends; ``rows`` are the rows that are used."""
-    settings = settings if rows is None else replace(settings, rows_used=len(rows))
+    """Score probes until ``stop`` says enough, from where the ledger ends; ``used`` has the rows that are used."""
+    settings = settings if used.rows is None else replace(settings, rows_used=len(used.rows))
     if selector.ledger is not None:
-        folds = [*score.folds.identity, *([] if rows is None else [(rows,)])]
+        folds = [*score.folds.identity, *([] if used.rows is None else [(used.rows,)])]
         settings = settings.with_data(data.X, data.y, folds, data.sample_weight)
-    on_device, table = isinstance(score, OnDevice), data.take(rows).table
+    on_device, table = isinstance(score, OnDevice), used.table
     error_score = getattr(criterion, "error_score", "raise")
     watched: Any = nullcontext()
     if selector.verbose:
@@ -404,7 +393,7 @@ def note_on_order(data: Data, ranking: NDArray[np.int64]) -> list[str]:
     """A sentence, also given as a warning, where rows seem to be in the order of time; none with ``groups``."""
     if data.groups is not None or data.is_classification is None or data.y is None or isinstance(data.X, Stored):
         return []
-    if any(REPLICATES in note for note in data.notes):  # replicates in adjacent rows look like a slow change
+    if REPLICATES in " ".join(data.notes):  # replicates in adjacent rows look like a slow change
         return []
     top = np.argsort(ranking, kind="stable")[:N_COMPARED_IN_ORDER]
     note = note_on_time_order(data.X, data.y, is_classification=data.is_classification, columns=top)

@@ -102,10 +102,9 @@ class Selector(SelectorMixin, BaseEstimator):
         names = getattr(self, "feature_names_in_", None)
         if reset:
             warn_of_id_columns(X, names)
-        if accepts.widths is not None:
-            tables.require_widths(X, names, accepts.widths, allow_nan=accepts.nan, remedy=accepts.remedy)
-        elif not accepts.nan:
-            tables.require_finite(X, names, accepts.remedy)
+        if accepts.widths is not None or not accepts.nan:
+            widths = accepts.widths or tables.ANY_WIDTH
+            tables.require_finite(X, names, accepts.remedy, allow_nan=accepts.nan, widths=widths)
         self._n_selected(X.shape[1])
         return X, y
 
@@ -417,7 +416,8 @@ def _without_underflow(fit: Any) -> Any:
 
 def n_selected_units(selector: Any, units: Units) -> int:
     """The number of selected ranks; an error where it is less than the number of features in ``keep``."""
-    n_selected: int = selector._n_selected(units.n_ranks)
+    # A group has one rank, and so has every feature of ``keep``.
+    n_selected: int = selector._n_selected(units.n_units + len(units.kept))
     if n_selected < len(units.kept):
         raise ValueError(
             f"n_features_to_select={selector.n_features_to_select!r} is less than the {len(units.kept)} features of "

@@ -229,7 +229,7 @@ class DAF(RunResultsMixin, Selector):
             cv=self.cv,
             scoring=self.scoring,
         )
-        self.run_ = run_with(self, data, None, criterion, score, settings, stop)
+        self.run_ = run_with(self, data, data, criterion, score, settings, stop)
         self.criterion_, self.fit_arguments_, self._data, self._tests = criterion, data.arguments, data, {}
         self.scores_, self.ranking_ = self.run_.scores(), self.run_.ranking()
         self.notes_ = [*data.notes, *note_on_order(data, self.ranking_)]

@@ -21,7 +21,7 @@ from .kernels import intervals, levels
 from .validation.errors import ParameterError
 from .validation.parameters import discrete_columns, is_whole
 from .validation.stores import Stored, readable_type
-from .validation.tables import SQUARED, number_categories, require_finite, require_widths, validated
+from .validation.tables import SQUARED, number_categories, require_finite, validated
 
 Floats = NDArray[np.float64]
 SUPERVISED = {"optimal": intervals.optimal, "greedy": intervals.greedy, "mdl": intervals.mdl}
@@ -227,7 +227,7 @@ class Discretizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
             target = Target.of_classes(y)
             self.classes_, codes = target.classes, target.values
         else:
-            require_widths(X, names, SQUARED)
+            require_finite(X, names, widths=SQUARED)
         discrete = discrete_columns(self.discrete_features, X.shape[1], names, is_category)
         self.cut_points_ = cut_points(X, codes, self.method, discrete=discrete, map=threads(self.n_jobs))
         return self

@@ -29,8 +29,8 @@ def _cell(value: Any) -> str:
     return f"{value:.4g}" if isinstance(value, float) else str(value)
 
 
-def shortened(text: str, longest: int = MAX_LENGTH) -> str:
-    return text if len(text) <= longest else f"{text[: longest - 1]}…"
+def shortened(text: str) -> str:
+    return text if len(text) <= MAX_LENGTH else f"{text[: MAX_LENGTH - 1]}…"
 
 
 def shown(name: str) -> str:

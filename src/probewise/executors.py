@@ -323,10 +323,10 @@ def _is_dask_worker() -> bool:
 
 
 @contextmanager
-def on_dask(address: str, wait: float | None = None) -> Iterator[None]:
+def on_dask(address: str) -> Iterator[None]:
     """Inside this context, `executor` maps over the Dask cluster whose scheduler is at the address.
 
-    It waits up to a minute for the first worker, or ``wait`` seconds if that is less.
+    It waits up to a minute for the first worker.
     """
     try:
         from distributed import Client
@@ -340,12 +340,11 @@ def on_dask(address: str, wait: float | None = None) -> Iterator[None]:
             f"no Dask scheduler answers at {address or 'an empty address'}: use the address that the command dask "
             "scheduler prints, such as tcp://host:8786"
         ) from error
-    patience = PATIENCE if wait is None else min(wait, PATIENCE)
     log = logging.getLogger("distributed.client")
     level = log.level
     log.setLevel(logging.CRITICAL)  # lost items are submitted again, and a lost cluster raises ClusterError
     try:
-        with client, joblib.parallel_config(backend="dask", client=client, wait_for_workers_timeout=patience):
+        with client, joblib.parallel_config(backend="dask", client=client, wait_for_workers_timeout=PATIENCE):
             yield
     finally:
         log.setLevel(level)

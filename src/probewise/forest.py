@@ -14,7 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets, type_of_targe
 from sklearn.utils.validation import check_is_fitted
 
 from .validation.parameters import is_whole, random_of
-from .validation.tables import require_widths, validated
+from .validation.tables import require_finite, validated
 
 MIN_RANGE = 1e-7  # scikit-learn's trees do not split a column with a smaller range
 MAX_RANGE = {4: 1e18, 8: 1e38}  # by item size: trees use float32, and k-means squares the values
@@ -94,7 +94,7 @@ class AdaptiveRandomForestClassifier(ClassifierMixin, BaseEstimator):
     def fit(self, X: Any, y: Any) -> AdaptiveRandomForestClassifier:
         """Cluster the negative samples and grow the forest."""
         X, y = validated(self, X, y, dtype=[np.float64, np.float32], ensure_all_finite=False)
-        require_widths(X, getattr(self, "feature_names_in_", None), (MIN_RANGE, MAX_RANGE[X.itemsize]))
+        require_finite(X, getattr(self, "feature_names_in_", None), widths=(MIN_RANGE, MAX_RANGE[X.itemsize]))
         self.classes_ = _two_classes(y)
         self.positive_ = self._positive_label()
         is_positive = y == self.positive_
@@ -122,7 +122,7 @@ class AdaptiveRandomForestClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self, "forest_")
         options = {"dtype": [np.float64, np.float32], "ensure_all_finite": False, "reset": False}
         X, _ = validated(self, X, with_target=False, **options)
-        require_widths(X, getattr(self, "feature_names_in_", None), (0.0, MAX_RANGE[8]))
+        require_finite(X, getattr(self, "feature_names_in_", None), widths=(0.0, MAX_RANGE[8]))
         return self.forest_.predict_proba(X)
 
     @property

@@ -18,7 +18,6 @@ from ._probing import (
     accepted_by,
     bind,
     criterion_or_default,
-    n_threads_for,
     new_settings,
     note_on_order,
     prepare,
@@ -35,13 +34,13 @@ from .engine.ledger import LedgerError
 from .engine.schedule import Schedule
 from .engine.settings import Settings, saved_settings
 from .engine.units import NO_COLUMNS, Columns
-from .executors import threads
+from .executors import threads, threads_beside_device
 from .filters.efs import EFS
 from .filters.fsdd import FSDD
 from .filters.mrmr import JMI, MRMR
 from .filters.relieff import ReliefF
 from .kernels.device import find
-from .stopping import MaxProbes, MaxTime
+from .stopping import MaxProbes, MaxTime, Rule
 from .validation.errors import warn
 from .validation.parameters import check_parameters, number, seed_of, survival_in, whole_number
 from .validation.stores import Stored
@@ -159,16 +158,13 @@ class Tournament(RunResultsMixin, Selector):
         criterion = self._criterion_for(X, y)
         data = prepare(self, criterion, X, y, groups=groups, sample_weight=sample_weight, saved=saved)
         seed = seed_of(self.random_state, saved and saved.seed)
-        rows = self._sample_of_rows(data, seed)
-        used = data.take(rows)
-        cv, scoring = self._folds_and_scoring(criterion, used)
-        self.class_weight_ = "balanced" if self._has_rare_class(data, scoring) else None
+        used = data.take(self._sample_of_rows(data, seed))
+        cv, scoring, self.class_weight_ = self._folds_and_scoring(criterion, data, used)
         if self.class_weight_ is not None:
             used = replace(used, sample_weight=compute_sample_weight("balanced", used.y))
         warm_up = MAX_PROBE_SIZE if self.n_jobs in (None, 1) else None
         score = bind(criterion, used, cv=cv, scoring=scoring, device=self.device, warm_up=warm_up)
-        n_probes = self._budget(data.shape[0], saved)
-        schedule, block_size = self._schedule(used, criterion, score, n_probes, saved)
+        schedule, block_size = self._schedule(data, used, criterion, score, saved)
         settings = new_settings(
             self,
             data,
@@ -182,16 +178,18 @@ class Tournament(RunResultsMixin, Selector):
             cv=cv,
             scoring=scoring,
         )
-        stop = MaxProbes(n_probes) if self.time_limit is None else MaxProbes(n_probes) | MaxTime(self.time_limit)
-        self.run_ = run_with(self, data, rows, criterion, score, settings, stop)
+        stop: Rule = MaxProbes(schedule.n_probes)
+        if self.time_limit is not None:
+            stop = stop | MaxTime(self.time_limit)
+        self.run_ = run_with(self, data, used, criterion, score, settings, stop)
         self.criterion_, self.fit_arguments_, self._data, self._tests = criterion, data.arguments, data, {}
         self.scores_, self.ranking_ = self.run_.scores(), self.run_.ranking()
         self.notes_ = [*data.notes, *note_on_order(data, self.ranking_)]
         warn_about(self.run_, type(self).__name__)
-        if self.run_.ledger.n_probes < n_probes and not self.run_.interrupted:
+        if self.run_.ledger.n_probes < schedule.n_probes and not self.run_.interrupted:
             warn(
-                f"the time limit was reached after {self.n_probes_:,} of {n_probes:,} probes: more probes may change "
-                "the ranking",
+                f"the time limit was reached after {self.n_probes_:,} of {schedule.n_probes:,} probes: more probes may "
+                "change the ranking",
                 ConvergenceWarning,
             )
         return self
@@ -235,63 +233,57 @@ class Tournament(RunResultsMixin, Selector):
             return np.sort(np.concatenate(parts))
         return np.sort(order[np.arange(MAX_ROWS) * len(rows) // MAX_ROWS])
 
-    def _folds_and_scoring(self, criterion: Criterion, data: Data) -> tuple[Any, Any]:
-        """``cv`` and ``scoring`` with their "auto" values replaced."""
+    def _folds_and_scoring(self, criterion: Criterion, data: Data, used: Data) -> tuple[Any, Any, str | None]:
+        """``cv`` and ``scoring`` with their "auto" values replaced, and the weights of classes.
+
+        Classes have equal weights if one is so rare that the default score would hardly count it. Weights of the user
+        come first.
+        """
         # No probability score exists for missing values that are filled in each fold.
         fills = any(map(attrgetter("allow_nan"), getattr(criterion, "parts", (criterion,))))
         gives_probabilities = isinstance(criterion, KNN | Linear | NaiveBayes | Average) and not fills
         cv, scoring = self.cv, self.scoring
         if isinstance(cv, str) and cv == "auto":
-            cv = "loo" if gives_probabilities and data.shape[0] <= MAX_ROWS else FOLDS
-            if data.groups is not None and len(np.unique(data.groups)) < data.shape[0]:
-                cv = folds_of_groups(FOLDS, data.groups, bool(data.is_classification))
-        if scoring is None and gives_probabilities and data.is_classification:
-            scoring = "probability"
-        return cv, scoring
-
-    def _has_rare_class(self, data: Data, scoring: Any) -> bool:
-        """Whether a class is so rare that the default score would hardly count it; weights of the user come first."""
-        if self.scoring is not None or scoring != "probability" or data.sample_weight is not None:
-            return False
+            cv = "loo" if gives_probabilities and used.shape[0] <= MAX_ROWS else FOLDS
+            if used.groups is not None and len(np.unique(used.groups)) < used.shape[0]:
+                cv = folds_of_groups(FOLDS, used.groups, bool(used.is_classification))
+        if scoring is not None or not gives_probabilities or not used.is_classification:
+            return cv, scoring, None
         sizes = np.unique(np.asarray(data.y), return_counts=True)[1]
-        return bool(max(sizes.min(), FEWEST_OF_CLASS) * len(sizes) < RARE * data.shape[0])
-
-    def _budget(self, n_rows: int, saved: Settings | None) -> int:
-        """The requested number of probes; else that of the run in the ledger, or the default."""
-        saved_budget = None if saved is None or saved.schedule is None else saved.schedule.n_probes
-        if self.n_probes == "auto":
-            default = np.clip(MAX_PROBES * USUAL_ROWS // n_rows, MIN_PROBES, MAX_PROBES)
-            return int(default if saved_budget is None else saved_budget)
-        if saved_budget not in (None, self.n_probes):
-            raise LedgerError(
-                f"the ledger {self.ledger} holds a tournament planned for {saved_budget:,} probes: leave out "
-                f"n_probes={self.n_probes} to resume it, or choose another file"
-            )
-        return int(self.n_probes)
+        has_rare_class = max(sizes.min(), FEWEST_OF_CLASS) * len(sizes) < RARE * data.shape[0]
+        return cv, "probability", "balanced" if has_rare_class and data.sample_weight is None else None
 
     def _schedule(
-        self, data: Data, criterion: Criterion, score: Any, n_probes: int, saved: Settings | None
+        self, data: Data, used: Data, criterion: Criterion, score: Any, saved: Settings | None
     ) -> tuple[Schedule, int]:
         """The rounds, and the number of probes in a block; those of the run in the ledger, if there is one."""
-        on_device, n_units = isinstance(score, OnDevice), data.table.units.n_units
+        on_device, n_units = isinstance(score, OnDevice), used.table.units.n_units
+        n_threads = threads_beside_device() if on_device and self.n_jobs is None else self.n_jobs
         if saved is not None and saved.schedule is not None:
             schedule, block_size = saved.schedule, saved.block_size
+            if self.n_probes not in ("auto", schedule.n_probes):
+                raise LedgerError(
+                    f"the ledger {self.ledger} holds a tournament planned for {schedule.n_probes:,} probes: leave out "
+                    f"n_probes={self.n_probes} to resume it, or choose another file"
+                )
         else:
+            default = np.clip(MAX_PROBES * USUAL_ROWS // data.shape[0], MIN_PROBES, MAX_PROBES)
+            n_probes = int(default if self.n_probes == "auto" else self.n_probes)
             block_size = min(usual_block_size(criterion, score), max(1, n_probes // MAX_BLOCKS))
             schedule = Schedule.of_budget(n_units, n_probes, block_size)
             above = max(100, min(200, n_units // 5))
             if schedule.ends and n_units > above:
-                schedule = replace(schedule, protected=self._protected(data, on_device), protected_above=above)
-        n_threads, place = n_threads_for(self.device, self.n_jobs), find(self.device) if on_device else None
-        return replace(schedule, n_threads=n_threads, device=place), block_size
+                protected = self._protected(used, n_threads, on_device)
+                schedule = replace(schedule, protected=protected, protected_above=above)
+        return replace(schedule, n_threads=n_threads, device=find(self.device) if on_device else None), block_size
 
-    def _protected(self, data: Data, on_device: bool) -> Columns:
+    def _protected(self, data: Data, n_jobs: int | None, on_device: bool) -> Columns:
         """Units with one of the best features of a filter."""
         X, units = data.matrix, data.table.units
         is_plain = data.y is not None and not isinstance(X, Stored) and not data.categorical.any()
         if data.shape[0] < MIN_ROWS_TO_PROTECT or not is_plain or len(columns_not_finite(X)):
             return NO_COLUMNS
-        filters = self._filters(X, data.is_classification)
+        filters = filters_for(X, data.is_classification, n_jobs)
         # Beside a GPU the cores are free, so the filters run at the same time.
         run_all = threads(len(filters) if on_device else 1)
         rankings = run_all(lambda method: method.fit(X, data.y).ranking_, filters)
@@ -299,21 +291,22 @@ class Tournament(RunResultsMixin, Selector):
         protected = np.unique(units.unit_of[best])
         return protected[protected >= 0].astype(np.int32)
 
-    def _filters(self, X: Any, is_classification: bool | None) -> list[Any]:
-        n_rows, n_features = X.shape
-        n_jobs = n_threads_for(self.device, self.n_jobs)
-        n_samples = int(np.clip(RELIEF_CELLS / (n_rows * n_features), 1, n_rows))
-        # A sample of ReliefF is always the same: the same seed has to give the same ranking.
-        relief = ReliefF(n_samples=None if n_samples >= n_rows else n_samples, random_state=0, n_jobs=n_jobs)
-        if not is_classification:
-            return [relief]
-        univariate = [MRMR(N_PROTECTED, n_jobs=n_jobs), FSDD(n_jobs=n_jobs)]
-        if sp.issparse(X):
-            return univariate
-        limits: dict[str, Any] = {}
-        if n_features > MAX_PAIRED:
-            limits = {"threshold": ("top", BEST_ALONE), "normalize": "undetermined"}
-        return [EFS(N_PROTECTED, n_jobs=n_jobs, **limits), relief, JMI(N_PROTECTED, n_jobs=n_jobs), *univariate]
+
+def filters_for(X: Any, is_classification: bool | None, n_jobs: int | None) -> list[Any]:
+    """The filters that take seconds at most on this table."""
+    n_rows, n_features = X.shape
+    n_samples = int(np.clip(RELIEF_CELLS / (n_rows * n_features), 1, n_rows))
+    # A sample of ReliefF is always the same: the same seed has to give the same ranking.
+    relief = ReliefF(n_samples=None if n_samples >= n_rows else n_samples, random_state=0, n_jobs=n_jobs)
+    if not is_classification:
+        return [relief]
+    univariate = [MRMR(N_PROTECTED, n_jobs=n_jobs), FSDD(n_jobs=n_jobs)]
+    if sp.issparse(X):
+        return univariate
+    limits: dict[str, Any] = {}
+    if n_features > MAX_PAIRED:
+        limits = {"threshold": ("top", BEST_ALONE), "normalize": "undetermined"}
+    return [EFS(N_PROTECTED, n_jobs=n_jobs, **limits), relief, JMI(N_PROTECTED, n_jobs=n_jobs), *univariate]
 
 
 def default_criterion(n_rows: int, **options: Any) -> Average:

@@ -12,8 +12,8 @@ from probewise.engine import regression
 from probewise.engine.ledger import Ledger
 from probewise.engine.probes import ProbePlan
 from probewise.engine.regression import PENALTIES, Design, Regression
-from probewise.engine.replay import mean_by_size
 from probewise.engine.schedule import Schedule, TournamentPlan
+from probewise.engine.tally import mean_by_size
 from probewise.stopping import MaxProbes
 from sampling import examples
 

@@ -7,7 +7,7 @@ from probewise import Tournament
 from probewise.datasets import make_madelon
 from probewise.engine.ledger import Ledger
 from probewise.engine.probes import ProbePlan
-from probewise.engine.replay import adjusted
+from probewise.engine.regression import Design
 from probewise.engine.schedule import Schedule, TournamentPlan, ranked
 
 MADELON = make_madelon(n_samples=250, n_features=120, random_state=3)
@@ -37,7 +37,7 @@ def test_a_plan_in_rounds_draws_what_each_round_may_hold():
 def test_adjusted_is_by_round_and_size(whole):
     plan, ledger = whole.run_.feature_plan, whole.run_.ledger
     second = plan.rounds[1].start
-    rest = np.concatenate([values for _, values in adjusted(plan, ledger)])
+    rest = Design(plan, ledger).values
     assert abs(rest[:second].mean()) < 1e-12
     assert abs(rest[second : plan.rounds[2].start].mean()) < 1e-12
 

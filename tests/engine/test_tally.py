@@ -9,8 +9,7 @@ from hypothesis.extra.numpy import arrays
 import naive
 from probewise.engine.ledger import Ledger
 from probewise.engine.probes import ProbePlan, Subsets
-from probewise.engine.replay import size_scaled_tally
-from probewise.engine.tally import Tally, positions, size_deviations
+from probewise.engine.tally import Tally, positions, size_deviations, size_scaled_tally
 
 
 def probes(n_features=12, max_size=6, n=300, seed=0, scale=1.0, level=0.0):

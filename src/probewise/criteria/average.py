@@ -88,7 +88,7 @@ class Average(Criterion):
             # All parts take the same splits: an iterator can be read once, and a splitter without a seed is random.
             if len(folds.splits):
                 cv, options["groups"] = "loo" if folds.is_loo else folds.splits, None
-        return BoundAverage(tuple(bound))
+        return BoundAverage(tuple(bound), bound[0].folds)
 
     def describe(self) -> str:
         return f"Average({', '.join(part.describe() for part in self.parts)})"
@@ -97,11 +97,7 @@ class Average(Criterion):
 @dataclass(frozen=True)
 class BoundAverage:
     parts: tuple[BoundCriterion, ...]
-
-    @property
-    def folds(self) -> Folds:
-        """Folds of the first part; all parts have the same."""
-        return self.parts[0].folds
+    folds: Folds  # all parts have the same
 
     def __call__(self, subsets: Subsets) -> Floats:
         return np.mean([part(subsets) for part in self.parts], axis=0)

@@ -289,14 +289,12 @@ class Folds:
         """Row of each test."""
         return np.arange(self.n_rows) if self.is_loo else np.concatenate([np.sort(test) for _, test in self.splits])
 
-    @property
-    def test_sizes(self) -> NDArray[np.int64]:
-        return np.ones(self.n_rows, np.int64) if self.is_loo else np.array([len(test) for _, test in self.splits])
-
-    @property
+    @cached_property
     def borders(self) -> NDArray[np.int64]:
         """First test of each split, and the number of all tests."""
-        return np.cumsum([0, *self.test_sizes])
+        if self.is_loo:
+            return np.arange(self.n_rows + 1)
+        return np.cumsum([0, *(len(test) for _, test in self.splits)])
 
     @cached_property
     def parts(self) -> list[slice]:
@@ -316,10 +314,6 @@ class Folds:
             np.array_equal(np.sort(self.order), rows)
             and all(np.array_equal(np.sort(np.concatenate(split)), rows) for split in self.splits)
         )
-
-    @property
-    def smallest_train(self) -> int:
-        return self.n_rows - 1 if self.is_loo else min(len(train) for train, _ in self.splits)
 
     @property
     def identity(self) -> Sequence[Split]:

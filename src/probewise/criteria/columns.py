@@ -12,12 +12,13 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.impute import SimpleImputer
+from sklearn.utils import gen_batches
 
 from ..engine.probes import Subsets
 from ..kernels import columns as kernels
 from ..kernels.jit import read_only
 from ..validation.errors import ParameterError
-from ..validation.stores import Stored, as_dense, column_blocks
+from ..validation.stores import Stored, as_dense
 from ..validation.tables import SQUARED, canonical, columns_not_finite, some_columns
 from .base import Floats, Folds, Target
 from .scoring import Measure, ScoresPredictions
@@ -38,6 +39,7 @@ class SubsetColumns:
     def __init__(self, X: Any, rows: NDArray[np.int64], *, missing: bool = False) -> None:
         self.is_sparse = sp.issparse(X)
         self.X: Any = X.tocsc() if self.is_sparse else as_dense(X)
+        self.is_stored = isinstance(self.X, Stored)
         if isinstance(self.X, np.ndarray):
             self.X = read_only(self.X)
         self.dtype = np.dtype(np.float32 if self.X.dtype in (np.float32, np.float16) else np.float64)
@@ -50,16 +52,13 @@ class SubsetColumns:
         else:
             self.centers, self.is_incomplete = column_centers(self.X, missing=missing)
 
-    @property
-    def is_stored(self) -> bool:
-        return isinstance(self.X, Stored)
-
     def only(self, rows: slice) -> SubsetColumns:
         """Columns of some of the rows of dense data; from a store, these rows are read now."""
         part = copy(self)
         part.rows = self.rows[rows]
         if self.is_stored:
             part.X, part.rows = read_only(self.X.rows(part.rows)), np.arange(len(part.rows))
+            part.is_stored = False
         return part
 
     def take(self, subset: NDArray[np.int32], out: NDArray[Any], *, centred: bool = True) -> None:
@@ -84,17 +83,15 @@ def column_centers(X: Any, *, missing: bool = False) -> tuple[Floats, NDArray[np
     exact for whole numbers, so equal distances stay equal. The memory layout of X makes no difference.
     """
     centers, is_incomplete = np.empty(X.shape[1]), np.zeros(X.shape[1], bool)
-    for part, matrix in column_blocks(X):
-        step = max(1, CELLS_AT_A_TIME // max(1, len(matrix)))
-        for start in range(part.start, part.stop, step):
-            features = slice(start, min(start + step, part.stop))
-            XT = np.array(matrix[:, start - part.start : features.stop - part.start].T, np.float64, order="C")
-            if missing:
-                is_incomplete[features] = np.isnan(XT).any(axis=1)
-                for row in np.flatnonzero(is_incomplete[features]).tolist():
-                    known = XT[row][~np.isnan(XT[row])]
-                    XT[row] = _centers(known[None])[0] if len(known) else 0.0
-            centers[features] = _centers(XT)
+    parts = gen_batches(X.shape[1], max(1, CELLS_AT_A_TIME // max(1, X.shape[0])))
+    for features in X.column_slices() if isinstance(X, Stored) else parts:
+        XT = np.array(X[:, features].T, np.float64, order="C")
+        if missing:
+            is_incomplete[features] = np.isnan(XT).any(axis=1)
+            for row in np.flatnonzero(is_incomplete[features]).tolist():
+                known = XT[row][~np.isnan(XT[row])]
+                XT[row] = _centers(known[None])[0] if len(known) else 0.0
+        centers[features] = _centers(XT)
     return centers, is_incomplete
 
 
@@ -245,9 +242,6 @@ class Missing:
         if not len(self.columns) or len(offsets) < 2:
             return np.zeros(len(offsets) - 1, bool)
         return np.logical_or.reduceat(self.number[indices] >= 0, offsets[:-1])
-
-    def any_in(self, subset: NDArray[Any]) -> bool:
-        return bool(len(self.columns)) and bool((self.number[subset] >= 0).any())
 
 
 @dataclass(frozen=True)

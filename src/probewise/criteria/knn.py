@@ -82,9 +82,10 @@ class KNN(Criterion):
             require_fillable(X, self.missing)
         estimators = f"KNeighborsClassifier({self.n_neighbors})", f"KNeighborsRegressor({self.n_neighbors})"
         target, folds, measure = bind_target(self, y, cv, groups, scoring, sample_weight, estimators=estimators)
-        most = folds.smallest_train
-        if measure.is_probability and not folds.is_loo:  # a row that is twice in a training set is one neighbor
-            most = min(len(np.unique(train)) for train, _ in folds.splits)
+        most = folds.n_rows - 1
+        if not folds.is_loo:  # for probabilities, a row that is twice in a training set is one neighbor
+            count = np.unique if measure.is_probability else np.asarray
+            most = min(len(count(train)) for train, _ in folds.splits)
         if not 1 <= self.n_neighbors <= most:
             raise ParameterError(
                 f"n_neighbors={self.n_neighbors} must be from 1 to the rows of the smallest training fold, "
@@ -131,7 +132,7 @@ class BoundKNN(BoundToColumns):
             predicted = np.empty((part.stop - part.start, len(self.scored_tests.truth)))
             own = indices, offsets[part.start : part.stop + 1]
             n_exact = kernels.vote_probes(
-                columns, own, self.layout, self.n_neighbors, self.truth, self.precision, predicted
+                columns, own, self.layout, self.n_neighbors, self.targets, self.precision, predicted
             )
             self.counts["exact"] += n_exact
             self.counts["tests"] += predicted.size
@@ -152,7 +153,7 @@ class BoundKNN(BoundToColumns):
             XT = np.ascontiguousarray(values.T if self.XT.places is None else values.T[:, self.XT.places])
             own = predicted[:, tests[fold] - tests[0] : tests[fold + 1] - tests[0]]
             layout = Layout(tests[fold : fold + 2], trains[fold : fold + 2], train, False, False)
-            kernels.vote_probes((XT, *extents(XT)), probe, layout, self.n_neighbors, self.truth, precision, own)
+            kernels.vote_probes((XT, *extents(XT)), probe, layout, self.n_neighbors, self.targets, precision, own)
         return float(self.score(predicted)[0])
 
     @cached_property
@@ -169,7 +170,8 @@ class BoundKNN(BoundToColumns):
     @cached_property
     def layout(self) -> Layout:
         folds, everything = self.folds, np.arange(self.folds.n_rows)
-        is_loo = folds.is_partition and bool(np.all(folds.test_sizes == 1)) and not len(self.missing.columns)
+        largest, smallest = np.diff(folds.borders).max(), np.diff(folds.borders).min()
+        is_loo = folds.is_partition and bool(largest == 1) and not len(self.missing.columns)
         if is_loo:
             tests, parts = np.array([0, folds.n_rows]), [everything]
         elif folds.is_partition:
@@ -177,13 +179,13 @@ class BoundKNN(BoundToColumns):
         else:
             unique = np.unique if self.measure.is_probability else np.asarray
             tests, parts = folds.n_rows + folds.borders, [unique(train) for train, _ in folds.splits]
-        is_tall = folds.n_rows >= FEWEST_ROWS and folds.test_sizes.min() >= WIDEST and self.n_neighbors < GROUPS
+        is_tall = folds.n_rows >= FEWEST_ROWS and smallest >= WIDEST and self.n_neighbors < GROUPS
         in_pairs = is_tall and folds.is_partition and not is_loo and not self.measure.is_probability
         train = np.concatenate([*parts, np.zeros(ROWS, np.int64)])
         return Layout(tests, np.cumsum([0, *map(len, parts)]), train, is_loo, bool(in_pairs))
 
     @cached_property
-    def truth(self) -> tuple[Any, ...]:
+    def targets(self) -> tuple[Any, ...]:
         """Targets, tie keys and the measure for the kernel, in the order of the columns of XT."""
         n, order = self.folds.n_rows, self.folds.order
         rows = order if self.folds.is_partition else np.append(np.arange(n), order)

@@ -41,7 +41,7 @@ class RowsByFold(NamedTuple):
         adds few rows.
         """
         if together:
-            sizes = folds.test_sizes
+            sizes = np.diff(folds.borders)
             padded = -(-sizes // tile) * tile if 2 * tile * len(sizes) <= folds.n_rows else sizes
             offset = np.arange(padded.sum()) - np.repeat(np.cumsum(padded) - padded, padded)
             is_row = offset < np.repeat(sizes, padded)

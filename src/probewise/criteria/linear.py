@@ -17,7 +17,7 @@ from ..validation.errors import ParameterError
 from ..validation.tables import SQUARED
 from .base import Criterion, Floats
 from .columns import BoundToColumns, FeatureMajor, Missing, Probes, SubsetColumns, about_middles, require_fillable
-from .scoring import ScoredTests, bind_target
+from .scoring import bind_target
 
 NO_WEIGHT = 1e-200  # stands for a weight of 0, relative to the largest: the row is predicted and changes nothing
 
@@ -215,7 +215,7 @@ class BoundLinear(BoundToColumns):
             values = np.where(values == labels[:, None], 1.0, -1.0)
         return ridge.Fit(np.atleast_2d(values), roots[self.columns.rows], self.alpha)
 
-    @cached_property
+    @property
     def truth(self) -> NDArray[Any]:
         """Class codes, or y minus its mean."""
         values = self.target.values
@@ -223,10 +223,6 @@ class BoundLinear(BoundToColumns):
 
     def _decoded(self, predictions: Floats) -> Floats:
         return predictions if self.target.n_classes else predictions + self.target.values.mean()
-
-    @cached_property
-    def scored_tests(self) -> ScoredTests:
-        return self.measure.tests_of(self.folds, self.truth, self.target.n_classes)
 
     @cached_property
     def _tests_for_kernels(self) -> tuple[Any, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,7 @@ FEW_DIGITS = 1e-6  # share of a sum of squares below which a difference has lost
 ROUNDING = 2.0**-50  # standard deviations below this share of the mean are rounding errors
 
 
+@dataclass(eq=False, repr=False)
 class NaiveBayes(Criterion):
     """Cross-validated score of a Gaussian naive Bayes classifier.
 
@@ -73,8 +74,8 @@ class NaiveBayes(Criterion):
     task = "classification"
     widths = SQUARED
 
-    def __init__(self, *, var_smoothing: float = 1e-9) -> None:
-        self.var_smoothing = var_smoothing
+    _: KW_ONLY
+    var_smoothing: float = 1e-9
 
     def bind(
         self, X: Any, y: Any, cv: Any = 3, *, groups: Any = None, scoring: Any = None, sample_weight: Any = None

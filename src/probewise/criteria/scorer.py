@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,7 @@ from .scoring import refuse_one_row
 ERROR_SCORE = (number(), "raise")
 
 
+@dataclass(eq=False, repr=False)
 class Scorer(Criterion):
     """Mean cross-validated score of a scikit-learn estimator on the columns of the subset.
 
@@ -62,13 +63,11 @@ class Scorer(Criterion):
     prefer = "processes"
     streams = True
 
-    def __init__(
-        self, estimator: Any, *, scoring: Any = None, name: str | None = None, error_score: float | str = "raise"
-    ) -> None:
-        self.estimator = estimator
-        self.scoring = scoring
-        self.name = name
-        self.error_score = error_score
+    estimator: Any
+    _: KW_ONLY
+    scoring: Any = None
+    name: str | None = None
+    error_score: float | str = "raise"
 
     @property
     def allow_nan(self) -> bool:
@@ -143,6 +142,7 @@ class BoundScorer:
             return scorer(fitted, rows, self.y[test])
 
 
+@dataclass(eq=False, repr=False)
 class Tree(Criterion):
     """Cross-validated score of a decision tree: accuracy for classes, R^2 for numbers.
 
@@ -175,10 +175,10 @@ class Tree(Criterion):
     allow_nan = True
     widths = (1e-7, 1e38)  # scikit-learn's trees use float32 and see no difference in a narrower column
 
-    def __init__(self, *, max_depth: int | None = None, min_samples_leaf: int = 1, task: str = "auto") -> None:
-        self.max_depth = max_depth
-        self.min_samples_leaf = min_samples_leaf
-        self.task = task
+    _: KW_ONLY
+    max_depth: int | None = None
+    min_samples_leaf: int = 1
+    task: str = "auto"
 
     def bind(
         self, X: Any, y: Any, cv: Any = 3, *, groups: Any = None, scoring: Any = None, sample_weight: Any = None
@@ -192,6 +192,7 @@ class Tree(Criterion):
         return Scorer(estimator).bind(X, y, cv, groups=groups, scoring=scoring, sample_weight=sample_weight)
 
 
+@dataclass(eq=False, repr=False)
 class Function(Criterion):
     """A plain function as a criterion.
 
@@ -212,12 +213,10 @@ class Function(Criterion):
     allow_nan = True
     needs_target = False
 
-    def __init__(
-        self, function: Callable[[Any, Any], float], *, name: str | None = None, error_score: float | str = "raise"
-    ) -> None:
-        self.function = function
-        self.name = name
-        self.error_score = error_score
+    function: Callable[[Any, Any], float]
+    _: KW_ONLY
+    name: str | None = None
+    error_score: float | str = "raise"
 
     def bind(
         self, X: Any, y: Any, cv: Any = 3, *, groups: Any = None, scoring: Any = None, sample_weight: Any = None

@@ -102,22 +102,8 @@ class Measure:
         return self.code == kernels.PROBABILITY
 
     @property
-    def is_of_labels(self) -> bool:
-        """Whether the score needs predicted classes, not decisions or numbers."""
-        if self.of_predictions is not None:
-            return self.code == kernels.PREDICTION and self.of_predictions.target.is_classification
-        return self.code in (kernels.ACCURACY, kernels.BALANCED_ACCURACY, kernels.F1_MACRO)
-
-    @property
     def is_mean_over_rows(self) -> bool:
         return self.code not in (kernels.F1_MACRO, kernels.ROC_AUC, kernels.PREDICTION)
-
-    def tests_of(self, folds: Folds, truth: NDArray[Any], n_classes: int) -> ScoredTests:
-        """All tests, scored fold by fold; together for leave-one-out, or if J is a mean over all tests."""
-        together = folds.is_loo or self.is_probability
-        borders = np.array([0, len(folds.order)] if together else folds.borders, np.int64)
-        weights = self.weights[folds.order] if self.is_weighted else self.weights
-        return ScoredTests(self.code, np.asarray(truth[folds.order], np.float64), weights, n_classes, borders)
 
 
 class ScoredTests(NamedTuple):
@@ -178,9 +164,19 @@ class ScoresPredictions(ABC):
         """Predictions of kernels as class codes of the target, decisions or numbers."""
         return predictions
 
+    @property
+    def truth(self) -> NDArray[Any]:
+        """Class codes or numbers of all rows, on the scale of the predictions of kernels."""
+        return self.target.values
+
     @cached_property
     def scored_tests(self) -> ScoredTests:
-        return self.measure.tests_of(self.folds, self.target.values, self.target.n_classes)
+        """All tests, scored fold by fold; together for leave-one-out, or if J is a mean over all tests."""
+        measure, rows = self.measure, self.folds.order
+        together = self.folds.is_loo or measure.is_probability
+        borders = np.array([0, len(rows)] if together else self.folds.borders, np.int64)
+        weights = measure.weights[rows] if measure.is_weighted else measure.weights
+        return ScoredTests(measure.code, self.truth[rows].astype(np.float64), weights, self.target.n_classes, borders)
 
     @cached_property
     def tests(self) -> Sequence[NDArray[np.int64]]:

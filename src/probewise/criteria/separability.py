@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -23,6 +23,7 @@ RIDGE = 1e-6  # share of a column's variance over all rows: covariances stay pos
 MOST_STEPS = 20  # of k-means
 
 
+@dataclass(eq=False, repr=False)
 class Separability(Criterion):
     """Distance between Gaussian models of the classes on the subset's columns, or how clustered the rows are.
 
@@ -90,10 +91,10 @@ class Separability(Criterion):
     streams = True
     widths = SQUARED
 
-    def __init__(self, measure: str = "bhattacharyya", *, shrinkage: float = 0.1, n_clusters: int = 2) -> None:
-        self.measure = measure
-        self.shrinkage = shrinkage
-        self.n_clusters = n_clusters
+    measure: str = "bhattacharyya"
+    _: KW_ONLY
+    shrinkage: float = 0.1
+    n_clusters: int = 2
 
     @property
     def needs_target(self) -> bool:  # type: ignore[override]

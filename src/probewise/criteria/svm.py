@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from numbers import Real
 from typing import Any
 
@@ -28,6 +28,7 @@ GAMMA_GRID = (0.25, 1.0, 4.0)  # multiples of gamma="scale" on the features used
 TUNED_FEATURES = 2000
 
 
+@dataclass(eq=False, repr=False)
 class SVM(Criterion):
     """Cross-validated score of a support vector machine with a linear or a Gaussian kernel.
 
@@ -75,14 +76,12 @@ class SVM(Criterion):
     streams = True
     widths = SQUARED
 
-    def __init__(
-        self, kernel: str = "linear", *, C: float = 1.0, gamma: Any = "scale", tune: bool = False, task: str = "auto"
-    ) -> None:
-        self.kernel = kernel
-        self.C = C
-        self.gamma = gamma
-        self.tune = tune
-        self.task = task
+    kernel: str = "linear"
+    _: KW_ONLY
+    C: float = 1.0
+    gamma: Any = "scale"
+    tune: bool = False
+    task: str = "auto"
 
     def bind(
         self, X: Any, y: Any, cv: Any = 3, *, groups: Any = None, scoring: Any = None, sample_weight: Any = None

@@ -17,8 +17,7 @@ from ..kernels.jit import notice
 from ..stopping import VALUE, Rule, State
 from .ledger import Failures, Ledger, LedgerError, LedgerWriteError
 from .probes import ProbePlan, Subsets
-from .replay import NextPlan, RunningStats
-from .run import Run
+from .run import NextPlan, Run, RunningStats
 from .settings import Settings
 
 Floats = NDArray[np.float64]

@@ -11,7 +11,7 @@ matrix is never built: conjugate gradients only need its products with vectors, 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from typing import Any
@@ -24,7 +24,7 @@ from ..executors import in_turn, one_blas_thread, threads
 from ..kernels import inclusion as kernels
 from .ledger import Ledger
 from .probes import ProbePlan, Round, Subsets, concatenated
-from .replay import adjusted
+from .tally import adjusted, batches
 
 Floats = NDArray[np.float64]
 PENALTIES = tuple(4.0**power for power in range(-3, 6))  # in units of the mean diagonal of the matrix
@@ -82,10 +82,6 @@ class RoundProbes:
     subsets: Subsets | None
     probed: slice | NDArray[np.int32]  # features that are in a probe; all features where probes are not stored
 
-    def is_of(self, part: Round, values: Floats) -> bool:
-        same = self.part.start == part.start and np.array_equal(self.part.active, part.active)
-        return same and np.array_equal(self.ledger_values, values)
-
 
 class Design:
     """Products with the centered matrix of inclusion (x_if - s_i / N), over all probes or those of non-zero weight.
@@ -110,7 +106,7 @@ class Design:
         device: str | None = None,
     ) -> None:
         self.plan, self.ledger, self.map = plan, ledger, threads(n_threads)
-        self.read: list[RoundProbes] = list(self._read_rounds(before.read if before else []))
+        self.read: list[RoundProbes] = list(self._read_rounds(before.read if before else ()))
         self.values = np.concatenate([part.values for part in self.read])
         J = np.concatenate([part.ledger_values for part in self.read])
         if np.abs(self.values).max(initial=0.0) <= SAME * np.abs(J).max(initial=0.0):  # a ranking of rounding errors
@@ -138,30 +134,32 @@ class Design:
             self._column_subsets = Subsets(self.column_of[self._subsets.indices], self._subsets.offsets)
         self._on_device = None if device is None else self._on(device)
 
-    def _read_rounds(self, read_before: list[RoundProbes]) -> Iterator[RoundProbes]:
-        starts = [min(part.start, self.ledger.n_probes) for part in self.plan.rounds] + [self.ledger.n_probes]
-        n_indices = 0
-        for number, part in enumerate(self.plan.rounds):
-            values = self.ledger.values(starts[number], starts[number + 1])
-            if number < len(read_before) and read_before[number].is_of(part, values):
-                read = read_before[number]
-            else:
-                read = self._read(number, part, values, MAX_STORED_INDICES - n_indices)
-            n_indices += int(read.sizes.sum())
-            yield read
-
-    def _read(self, number: int, part: Round, ledger_values: Floats, room: int) -> RoundProbes:
-        """Read a round; the features of its probes are stored while there is room for them."""
-        values, sizes, stored = [np.empty(0)], [np.empty(0, np.int64)], list[Subsets]()
-        for subsets, adjusted_values in adjusted(self.plan, self.ledger, number):
-            values.append(adjusted_values)
-            sizes.append(subsets.sizes)
-            room -= len(subsets.indices)
-            if room >= 0:
-                stored.append(subsets)
-        of_round = concatenated(stored) if room >= 0 else None
-        probed = slice(None) if of_round is None else np.unique(of_round.indices)
-        return RoundProbes(part, ledger_values, np.concatenate(values), np.concatenate(sizes), of_round, probed)
+    def _read_rounds(self, read_before: Sequence[RoundProbes]) -> Iterator[RoundProbes]:
+        """Read the probes of each round; their features are stored while there is room for them."""
+        rounds, n_probes, room = self.plan.rounds, self.ledger.n_probes, MAX_STORED_INDICES
+        for number, part in enumerate(rounds):
+            end = min(n_probes, rounds[number + 1].start) if number + 1 < len(rounds) else n_probes
+            J = self.ledger.values(part.start, end)
+            before = read_before[number] if number < len(read_before) else None
+            if (
+                before is not None
+                and before.part.start == part.start
+                and np.array_equal(before.part.active, part.active)
+                and np.array_equal(before.ledger_values, J)
+            ):
+                room -= int(before.sizes.sum())
+                yield before
+                continue
+            values, sizes, stored = [np.empty(0)], [np.empty(0, np.int64)], list[Subsets]()
+            for subsets, adjusted_values in adjusted(self.plan, self.ledger, part.start, end):
+                values.append(adjusted_values)
+                sizes.append(subsets.sizes)
+                room -= len(subsets.indices)
+                if room >= 0:
+                    stored.append(subsets)
+            of_round = concatenated(stored) if room >= 0 else None
+            probed = slice(None) if of_round is None else np.unique(of_round.indices)
+            yield RoundProbes(part, J, np.concatenate(values), np.concatenate(sizes), of_round, probed)
 
     def _on(self, device: str) -> Any:
         if self._subsets is None:
@@ -176,10 +174,9 @@ class Design:
         if self._column_subsets is not None:
             yield slice(0, len(self.values)), self._column_subsets
             return
-        start = 0
-        for subsets, _ in adjusted(self.plan, self.ledger):
-            yield slice(start, start + len(subsets)), Subsets(self.column_of[subsets.indices], subsets.offsets)
-            start += len(subsets)
+        for start, stop in batches(self.plan, 0, self.ledger.n_probes):
+            subsets = self.plan.draw(start, stop)
+            yield slice(start, stop), Subsets(self.column_of[subsets.indices], subsets.offsets)
 
     @cached_property
     def diagonal(self) -> Floats:

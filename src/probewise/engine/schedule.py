@@ -63,33 +63,31 @@ class TournamentPlan(ProbePlan):
 
     @property
     def largest(self) -> int:
-        return self._round_plan(self.rounds[0]).largest
+        ((first_plan, *_),) = self._by_round(0, 1)
+        return first_plan.largest
 
     def draw(self, start: int, stop: int) -> Subsets:
         parts = []
-        for part, low, high in self._by_round(start, stop):
-            drawn = self._round_plan(part).draw(low, high)
-            parts.append(Subsets(part.active[drawn.indices], drawn.offsets))
+        for plan, active, low, high in self._by_round(start, stop):
+            drawn = plan.draw(low, high)
+            parts.append(Subsets(active[drawn.indices], drawn.offsets))
         return concatenated(parts)
 
     def sizes(self, start: int, stop: int) -> NDArray[np.int64]:
         sizes = [np.empty(0, np.int64)]
-        for part, low, high in self._by_round(start, stop):
-            sizes.append(self._round_plan(part).sizes(low, high))
+        for plan, _, low, high in self._by_round(start, stop):
+            sizes.append(plan.sizes(low, high))
         return np.concatenate(sizes)
 
-    def _by_round(self, start: int, stop: int) -> Iterator[tuple[Round, int, int]]:
-        """Yield each round that these probes belong to, with its part of the range."""
+    def _by_round(self, start: int, stop: int) -> Iterator[tuple[ProbePlan, NDArray[np.int32], int, int]]:
+        """Yield the plan and the features of each round that these probes belong to, with its part of the range."""
         for number, part in enumerate(self.rounds):
             end = self.later[number].start if number < len(self.later) else stop
             low, high = max(start, part.start), min(stop, end)
             if low < high:
-                yield part, low, high
-
-    def _round_plan(self, part: Round) -> ProbePlan:
-        size = self.n_features if self.max_size is None else self.max_size
-        largest = max(1, min(size, int(MAX_SHARE * len(part.active))))
-        return ProbePlan(len(part.active), largest, self.inclusion, self.seed)
+                size = self.n_features if self.max_size is None else self.max_size
+                largest = max(1, min(size, int(MAX_SHARE * len(part.active))))
+                yield ProbePlan(len(part.active), largest, self.inclusion, self.seed), part.active, low, high
 
 
 def ranked(plan: ProbePlan, scores: Floats) -> NDArray[np.int64]:
@@ -178,16 +176,13 @@ class Schedule:
         return self.__dict__ | {"_last_design": [], "device": None}  # another machine may have no such device
 
 
-def sizes_of_rounds(n_units: int, n_rounds: int | None = None) -> list[int]:
+def sizes_of_rounds(n_units: int, n_rounds: int | None = None, share: float = KEPT_SHARE) -> list[int]:
     """Number of units in each round; with fewer rounds than needed, more units are dropped in each."""
-    sizes = _sizes(n_units, KEPT_SHARE)
-    if n_rounds is None or len(sizes) - 1 <= n_rounds:
-        return sizes
-    return [*_sizes(n_units, (N_LAST / n_units) ** (1 / n_rounds))[:n_rounds], N_LAST] if n_rounds else [n_units]
-
-
-def _sizes(n_units: int, share: float) -> list[int]:
     sizes = [n_units]
     while sizes[-1] > N_LAST:
         sizes.append(max(N_LAST, int(share * sizes[-1])))
-    return sizes
+    if n_rounds is None or len(sizes) - 1 <= n_rounds:
+        return sizes
+    if not n_rounds:
+        return [n_units]
+    return [*sizes_of_rounds(n_units, share=(N_LAST / n_units) ** (1 / n_rounds))[:n_rounds], N_LAST]

@@ -297,9 +297,9 @@ def _read_notes(stored: Mapping[str, Any], n_features: int) -> dict[str, Any]:
     return {**words, "categorical": categorical, "uninformative": uninformative}
 
 
-def _packed(values: NDArray[Any], dtype: str = "<i4") -> str:
-    return base64.b64encode(values.astype(dtype).tobytes()).decode()
+def _packed(values: NDArray[Any]) -> str:
+    return base64.b64encode(values.astype("<i4").tobytes()).decode()
 
 
-def _unpacked(text: str, dtype: str = "<i4") -> NDArray[Any]:
-    return np.frombuffer(base64.b64decode(text, validate=True), dtype).astype(np.dtype(dtype).newbyteorder("="))
+def _unpacked(text: str) -> NDArray[np.int32]:
+    return np.frombuffer(base64.b64decode(text, validate=True), "<i4").astype(np.int32)

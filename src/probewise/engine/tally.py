@@ -1,19 +1,22 @@
-"""The tally: sums of J per feature over the probes that contain it, and the DAF coefficients computed from them."""
+"""The tally: sums of J per feature over the probes of a ledger, and the DAF coefficients computed from them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..kernels import sums
-from .probes import Subsets
+from .ledger import Ledger
+from .probes import ProbePlan, Subsets
 
 Floats = NDArray[np.float64]
 COEFFICIENTS = ("daf0", "daf1", "daf2", "daf0_centered", "daf2_centered", "regression")
 FEATURES_PER_PIECE = 2**16
+BATCH_PROBES, BATCH_FEATURES = 4096, 2**25  # limits of a batch of a replay
+MIN_PROBES_PER_MEAN = 20  # neighboring sizes share a mean until they have this many probes together
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,6 +180,55 @@ class TallySheet:
     def view(self) -> Tally:
         n_probes, total, total_square = self.totals.tolist()
         return Tally(int(n_probes), total, total_square, self.table, self.shift)
+
+
+# ---- replay: the probes of a ledger, drawn again
+
+
+def replay(plan: ProbePlan, ledger: Ledger) -> Iterator[tuple[Subsets, Floats]]:
+    """Yield the probes of the ledger with their J, in batches."""
+    for start, stop in batches(plan, 0, ledger.n_probes):
+        yield plan.draw(start, stop), ledger.values(start, stop)
+
+
+def adjusted(plan: ProbePlan, ledger: Ledger, start: int, stop: int) -> Iterator[tuple[Subsets, Floats]]:
+    """Yield probes start, ..., stop - 1 with J minus the mean J of those of similar size, in batches."""
+    means = mean_by_size(plan, ledger, start, stop)
+    for low, high in batches(plan, start, stop):
+        subsets = plan.draw(low, high)
+        yield subsets, ledger.values(low, high) - means[subsets.sizes]
+
+
+def mean_by_size(plan: ProbePlan, ledger: Ledger, start: int, stop: int) -> Floats:
+    """Mean J of each probe size among probes start to stop; neighboring sizes with few probes share a mean."""
+    counts, sums_of_j = np.zeros(plan.largest + 1), np.zeros(plan.largest + 1)
+    for low, high in batches(plan, start, stop):
+        sizes = plan.sizes(low, high)
+        counts += np.bincount(sizes, minlength=len(counts))
+        sums_of_j += np.bincount(sizes, ledger.values(low, high), minlength=len(counts))
+    group = ((np.cumsum(counts) - counts) // MIN_PROBES_PER_MEAN).astype(np.int64)
+    with np.errstate(invalid="ignore"):
+        return (np.bincount(group, sums_of_j) / np.bincount(group, counts))[group]
+
+
+def batches(plan: ProbePlan, start: int, stop: int) -> Iterator[tuple[int, int]]:
+    """Divide a replay into batches, which bounds its memory."""
+    batch = max(1, min(BATCH_PROBES, BATCH_FEATURES // plan.largest))
+    for low in range(start, stop, batch):
+        yield low, min(low + batch, stop)
+
+
+def size_adjusted_tally(plan: ProbePlan, ledger: Ledger) -> Tally:
+    """Tally of J minus the mean J of probes of similar size; its DAF0 is ``daf0_centered``."""
+    return Tally.over(adjusted(plan, ledger, 0, ledger.n_probes), plan.n_features)
+
+
+def size_scaled_tally(plan: ProbePlan, ledger: Ledger, *, centered: bool = False) -> Tally:
+    """Tally of J(S) / sigma(|S|) (2011, eq. 13-15); its DAF0 is DAF2, or with centered J ``daf2_centered``."""
+    shift = float(ledger.values(0, 1)[0])
+    deviations = size_deviations(replay(plan, ledger), plan.largest, shift=shift)
+    probes = adjusted(plan, ledger, 0, ledger.n_probes) if centered else replay(plan, ledger)
+    return Tally.over(((subsets, values / deviations[subsets.sizes]) for subsets, values in probes), plan.n_features)
 
 
 def size_deviations(

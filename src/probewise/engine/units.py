@@ -34,17 +34,11 @@ class Units:
     @classmethod
     def of_features(cls, n_features: int) -> Units:
         """Make every feature a unit."""
-        return cls(n_features, singletons(np.arange(n_features, dtype=np.int32)))
+        return cls(n_features, Subsets(np.arange(n_features, dtype=np.int32), np.arange(n_features + 1)))
 
     @property
     def n_units(self) -> int:
         return len(self.members)
-
-    @property
-    def n_ranks(self) -> int:
-        """Number of ranks: a group has one rank, and so has every feature of ``keep``."""
-        in_groups = len(self.members.indices) - self.n_units
-        return self.n_features - in_groups
 
     @cached_property
     def are_features(self) -> bool:
@@ -150,7 +144,7 @@ def unit_table(
     if categorical is not None and categorical.any():
         matrix, columns = one_hot(X, categorical, names)
     else:
-        matrix, columns = X, singletons(np.arange(X.shape[1], dtype=np.int32))
+        matrix, columns = X, Units.of_features(X.shape[1]).members
     if units.are_features:
         return UnitTable(matrix, units, columns)
     kept = expanded(Subsets(units.kept, np.array([0, len(units.kept)])), columns, NO_COLUMNS).indices
@@ -183,11 +177,6 @@ def one_hot(X: Any, categorical: NDArray[np.bool_], names: NDArray[Any] | None =
     for column, part in zip(np.flatnonzero(categorical), parts, strict=True):
         out[:, offsets[column] : offsets[column + 1]] = part
     return out, Subsets(np.arange(offsets[-1], dtype=np.int32), offsets)
-
-
-def singletons(numbers: Columns) -> Subsets:
-    """Make every number a subset of its own."""
-    return Subsets(numbers, np.arange(len(numbers) + 1))
 
 
 def expanded(subsets: Subsets, lists: Subsets, kept: Columns) -> Subsets:

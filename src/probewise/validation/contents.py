@@ -54,8 +54,9 @@ def filled(
     if sp.issparse(X) or isinstance(X, Stored):
         require_finite(X, names, f"fill them first, because missing={missing!r} only fills dense tables in memory")
         return X
-    require_finite(X, names, allow_nan=True)
     incomplete = columns_not_finite(X)
+    if len(incomplete):
+        require_finite(X, names, allow_nan=True)
     incomplete = incomplete[~categorical[incomplete]]
     if not len(incomplete):
         return X

@@ -77,17 +77,16 @@ def check_parameters(estimator: Any, constraints: Mapping[str, Iterable[Any]]) -
 def check_parameter(name: str, value: Any, *alternatives: Any) -> None:
     """Refuse a value that is none of the alternatives: constraints, and single values such as None or "auto"."""
     for allowed in alternatives:
-        if allowed.allows(value) if isinstance(allowed, Constraint) else _is_same(value, allowed):
+        if isinstance(allowed, Constraint):
+            is_allowed = allowed.allows(value)
+        else:
+            is_same_type = isinstance(value, type(allowed)) and isinstance(value, bool) == isinstance(allowed, bool)
+            is_allowed = is_same_type and value == allowed  # of the same type, because True == 1
+        if is_allowed:
             return
     ordered = sorted(alternatives, key=lambda each: not isinstance(each, Constraint))
     words = [each.description if isinstance(each, Constraint) else repr(each) for each in ordered]
     raise ParameterError(f"{name}={value!r} must be {choice(words)}")
-
-
-def _is_same(value: Any, allowed: Any) -> bool:
-    if isinstance(value, bool) != isinstance(allowed, bool):  # True == 1
-        return False
-    return isinstance(value, type(allowed)) and value == allowed
 
 
 # ---- numbers and seeds

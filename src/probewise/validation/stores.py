@@ -180,15 +180,6 @@ def column_slices(X: Any) -> list[slice]:
     return (X if isinstance(X, Stored) else Stored(X)).column_slices()
 
 
-def column_blocks(X: Any) -> Iterator[tuple[slice, NDArray[Any]]]:
-    """Slices of columns with their values: a single one for an array, several for a stored table."""
-    if not isinstance(X, Stored):
-        yield slice(0, X.shape[1]), X
-        return
-    for part in X.column_slices():
-        yield part, X.read_columns(part)
-
-
 def row_blocks(X: Any) -> Iterator[NDArray[Any]]:
     """X in blocks of whole rows in C order; each block is valid until the next one."""
     row_bytes = max(1, X.dtype.itemsize * int(np.prod(X.shape[1:])))

@@ -22,6 +22,7 @@ Floats = NDArray[np.float64]
 REMEDY = "impute or leave out those columns or rows"
 CATEGORIES = ("category", "Categorical", "Enum")
 TEXTS = ("object", "str", "string", "String", "Utf8")
+ANY_WIDTH = (0.0, np.inf)
 SQUARED = (1e-150, 1e150)  # smallest and largest range of a column whose sums of squares neither vanish nor overflow
 
 
@@ -195,40 +196,30 @@ def some_columns(columns: NDArray[np.int64], n_columns: int, names: NDArray[Any]
     return f"{len(columns)} of {n_columns} columns ({', '.join(shown)}{more})"
 
 
-def require_finite(X: Any, names: NDArray[Any] | None, remedy: str = REMEDY, *, allow_nan: bool = False) -> None:
-    _refuse_not_finite(columns_not_finite(X, allow_nan=allow_nan), allow_nan, X.shape[1], names, remedy)
-
-
-def _refuse_not_finite(bad: NDArray[np.int64], allow_nan: bool, n_columns: int, names: Any, remedy: str) -> None:
-    if len(bad):
-        what = "infinity" if allow_nan else "NaN or infinity"
-        raise ParameterError(f"Input X contains {what} in {some_columns(bad, n_columns, names)}: {remedy}")
-
-
 def columns_not_finite(X: Any, *, allow_nan: bool = False) -> NDArray[np.int64]:
     """The columns that contain infinity or, unless it is allowed, NaN."""
     if X.dtype.kind != "f" or (sp.issparse(X) and np.isfinite(X.data).all()):
         return np.empty(0, np.int64)
-    return _not_finite(*extremes(X, allow_nan=allow_nan), allow_nan=allow_nan)
-
-
-def _not_finite(low: NDArray[np.float64], high: NDArray[np.float64], *, allow_nan: bool) -> NDArray[np.int64]:
+    low, high = extremes(X, allow_nan=allow_nan)
     return np.flatnonzero(np.isinf(low) | np.isinf(high) | (np.isnan(low) & (not allow_nan)))
 
 
-def require_widths(
+def require_finite(
     X: Any,
     names: NDArray[Any] | None,
-    widths: tuple[float, float] = SQUARED,
+    remedy: str = REMEDY,
     *,
     allow_nan: bool = False,
-    remedy: str = REMEDY,
+    widths: tuple[float, float] = ANY_WIDTH,
 ) -> None:
     """Refuse columns with infinity, with NaN (unless allowed), or with a range that is too large or too small."""
     if X.dtype.kind != "f" or (sp.issparse(X) and _are_moderate(X.data, widths)):
         return
     low, high = extremes(X, allow_nan=allow_nan)
-    _refuse_not_finite(_not_finite(low, high, allow_nan=allow_nan), allow_nan, X.shape[1], names, remedy)
+    bad = np.flatnonzero(np.isinf(low) | np.isinf(high) | (np.isnan(low) & (not allow_nan)))
+    if len(bad):
+        what = "infinity" if allow_nan else "NaN or infinity"
+        raise ParameterError(f"Input X contains {what} in {some_columns(bad, X.shape[1], names)}: {remedy}")
     require_width(low, high, names, widths)
 
 
@@ -402,19 +393,17 @@ def _moments(X: Any, weights: Any = None) -> tuple[Floats, Floats]:
     means, deviations = np.empty(X.shape[1]), np.empty(X.shape[1])
     for columns in _column_batches(X):
         part = np.asarray(X[:, columns], dtype=np.float64)
-        means[columns], deviations[columns] = _moments_of(part, weights)
+        is_known = np.isfinite(part)
+        if weights is None and is_known.all():  # twice as fast as the general formula
+            mean = part.sum(axis=0) / len(part)
+            variance = ((part - mean) ** 2).sum(axis=0) / len(part)
+        else:
+            weight = np.ones((len(part), 1)) if weights is None else np.asarray(weights, dtype=np.float64)[:, None]
+            total = np.maximum((weight * is_known).sum(axis=0), np.finfo(float).tiny)
+            mean = np.nansum(weight * part, axis=0) / total
+            variance = np.nansum(weight * (part - mean) ** 2, axis=0) / total
+        means[columns], deviations[columns] = mean, np.sqrt(variance)
     return means, deviations
-
-
-def _moments_of(part: Floats, weights: Any) -> tuple[Floats, Floats]:
-    is_known = np.isfinite(part)
-    if weights is None and is_known.all():  # twice as fast as the general formula
-        mean = part.sum(axis=0) / len(part)
-        return mean, np.sqrt(((part - mean) ** 2).sum(axis=0) / len(part))
-    weight = np.ones((len(part), 1)) if weights is None else np.asarray(weights, dtype=np.float64)[:, None]
-    total = np.maximum((weight * is_known).sum(axis=0), np.finfo(float).tiny)
-    mean = np.nansum(weight * part, axis=0) / total
-    return mean, np.sqrt(np.nansum(weight * (part - mean) ** 2, axis=0) / total)
 
 
 def _positive_deviations(X: Any) -> Floats:
