@@ -7,6 +7,7 @@ import naive
 from probewise.inference import associated, needed, pairs
 from probewise.inference.additive import AdditiveFit, Atoms
 from probewise.inference.base import Table
+from probewise.inference.selection import Posterior
 from probewise.kernels.variable_selection import sample_models
 
 
@@ -77,7 +78,8 @@ def test_a_cluster_is_named_where_single_columns_cannot_be():
     y = X[:, 13] + X[:, 57] + 0.8 * random.standard_normal(150)
     found = needed(X, y, random_state=0)
     clusters = {frozenset(cluster.tolist()) for cluster in found.clusters}
-    assert clusters == {frozenset(range(10, 20)), frozenset(range(50, 60))}
+    assert clusters >= {frozenset(range(10, 20)), frozenset(range(50, 60))}
+    assert len(clusters) <= 3
     assert all(found.mask[cluster[0]] for cluster in found.clusters)
 
 
@@ -121,13 +123,13 @@ def test_any_number_of_threads_gives_the_same_bits():
 
 def test_candidates_are_tested_too():
     random = np.random.default_rng(0)
-    X = random.standard_normal((60, 400))
-    y = random.standard_normal(60)
-    without = needed(X, y, random_state=0).p_values
-    column = int(np.flatnonzero(without == 1)[0])
-    assert needed(X, y, candidates=[column], random_state=0).p_values[column] < 1
-    with pytest.raises(ValueError, match="candidates holds 400"):
-        needed(X, y, candidates=[400])
+    X, y = random.standard_normal((60, 1000)), random.standard_normal(60)
+    table = Table.of(X, y, groups=None, sample_weight=None, strata=None, task="auto")
+    screened = Posterior.of(AdditiveFit.of(table, []), 0).columns
+    column = int(np.setdiff1d(np.arange(1000), screened)[0])
+    assert column in Posterior.of(AdditiveFit.of(table, [column]), 0).columns
+    with pytest.raises(ValueError, match="candidates holds 1000"):
+        needed(X, y, candidates=[1000])
 
 
 def test_groups_weights_missing_values_and_constant_columns():

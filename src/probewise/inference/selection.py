@@ -62,7 +62,8 @@ def needed(
     Returns
     -------
     Discoveries
-        ``q_values`` are the expected share of false discoveries among the column and all more probable ones.
+        ``q_values`` are the expected share of false discoveries among the column and all more probable ones; a column
+        that is more probably false than true is never named at a rate below 0.5.
         ``p_values`` are inverse Bayes factors against a model without the column, at most 1. ``clusters`` are
         neighborhoods of similar columns of which one is needed, where the data cannot tell which. Their first column
         represents the others: its q-value is that of the cluster, if smaller than its own.
@@ -207,8 +208,12 @@ def _labels_of_clusters(values: Floats) -> Ints:
 
 
 def _bayesian_q_values(probability: Floats) -> Floats:
-    """The mean probability of being false among each unit and all more probable ones."""
+    """The mean probability of being false among each unit and all more probable ones.
+
+    A unit that is more probably false than true gets its own probability of being false, so that it is never named.
+    """
     order = np.argsort(-probability, kind="stable")
-    q = np.empty(len(probability))
-    q[order] = np.cumsum(1 - probability[order]) / np.arange(1, len(probability) + 1)
-    return q
+    false = 1 - probability[order]
+    q_values = np.empty(len(probability))
+    q_values[order] = np.where(false > 0.5, false, np.cumsum(false) / np.arange(1, len(false) + 1))
+    return q_values
