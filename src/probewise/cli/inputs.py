@@ -219,7 +219,7 @@ def _criterion(name: str, method: str, table: Table, *, task: str | None, missin
     if name == "auto" and method == "tournament":
         from ..tournament import default_criterion
 
-        return default_criterion(len(table.y), **options)
+        return default_criterion(len(table.y), is_sparse=hasattr(table.X, "tocsr"), **options)
     from ..criteria import as_criterion
 
     criterion = as_criterion(name, table.X)
