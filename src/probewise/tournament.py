@@ -82,8 +82,9 @@ class Tournament(RunResultsMixin, Selector):
 
     Parameters
     ----------
-    n_features_to_select : int, float or None, default=None
-        Number of features to select: a number, a share in (0, 1], or None for half. May be changed after ``fit``.
+    n_features_to_select : int, float, "auto" or None, default=None
+        Number of features to select: a number, a share in (0, 1], None for half, or "auto", as in `DAF`. May be changed
+        after ``fit``, except to "auto".
     criterion : str, Criterion, estimator or callable, default="auto"
         The score J of a probe. "auto" is the mean of a 10-nearest-neighbor and a linear model, leaving out one row at
         a time, and the linear model alone for a sparse matrix; other values as in `DAF`.
@@ -120,7 +121,7 @@ class Tournament(RunResultsMixin, Selector):
         "balanced" if a class is rare and all classes have the same weight.
     run_ : Run
         The finished run: settings, ledger, rounds, and what can be computed from them.
-    n_probes_, stop_reason_, history_, criterion_, notes_
+    size_curve_, n_probes_, stop_reason_, history_, criterion_, notes_
         As in `DAF`; ``history_["dropped_in_round"]`` is the round after which each feature was dropped, 0 for those
         of the last round.
 
@@ -194,6 +195,7 @@ class Tournament(RunResultsMixin, Selector):
                 "the ranking",
                 ConvergenceWarning,
             )
+        self._choose_size(X, y, groups, sample_weight)
         return self
 
     @property
@@ -316,7 +318,7 @@ class Tournament(RunResultsMixin, Selector):
         return [EFS(N_PROTECTED, n_jobs=n_jobs, **limits), relief, JMI(N_PROTECTED, n_jobs=n_jobs), *univariate]
 
 
-def default_criterion(n_rows: int, *, is_sparse: bool = False, **options: Any) -> Criterion:
+def default_criterion(n_rows: int, is_sparse: bool = False, **options: Any) -> Criterion:
     """The mean of k-NN and a linear model; for sparse matrices the linear model, which takes a tenth of the time."""
     if is_sparse:
         return Linear(**options)

@@ -28,7 +28,7 @@ def test_an_honest_score_is_made_of_folds_that_rank_anew():
     np.testing.assert_allclose(score.curve.scores, nested.scores)
     expected = []
     for fold in range(5):
-        enough = naive.best_size(nested.sizes, np.delete(nested.scores, fold, axis=0))
+        enough = naive.suggested_size(nested.sizes, np.delete(nested.scores, fold, axis=0), nested.scores)
         expected.append(nested.scores[fold, nested.sizes.tolist().index(enough)])
     assert score.scores.tolist() == expected
     assert score.guess == 0.5
@@ -47,9 +47,11 @@ def test_where_guessing_does_as_well_no_feature_is_used():
     none = NestedScore(curve_of([0.5, 0.55], [0.4, 0.6], [0.55, 0.5]), 3)
     assert none.sizes.tolist() == [0, 0, 0]
     assert (none.mean, none.std_error, none.beats_guessing) == (0.6, 0.01, False)
-    some = NestedScore(curve_of([0.5, 0.9], [0.55, 0.91], [0.4, 0.4]), 3)
-    assert some.sizes.tolist() == [5, 0, 5]  # the smoothed mean of the other two folds is 0.61, 0.6 and 0.80
-    assert some.scores.tolist() == [0.9, 0.6, 0.4]
+    some = NestedScore(curve_of([0.5, 0.9], [0.55, 0.92], [0.4, 0.6]), 3)
+    assert some.sizes.tolist() == [5, 5, 5]  # the means of the other two folds are 0.76, 0.75 and 0.91, ± 0.10
+    weaker = NestedScore(curve_of([0.5, 0.9], [0.55, 0.92], [0.4, 0.4]), 3)
+    assert weaker.sizes.tolist() == [0, 0, 5]  # they are 0.66, 0.65 and 0.91, ± 0.17
+    assert weaker.scores.tolist() == [0.6, 0.6, 0.4]
     unknown = NestedScore(curve_of([0.5, 0.55], [0.4, 0.6], [0.55, 0.5], guess=None), 3)
     assert (unknown.sizes > 0).all()
 

@@ -7,7 +7,9 @@ import pytest
 from probewise.report.sentences import predicts, verdict
 
 SCORE = {"measure": "accuracy", "score": 0.83, "std_error": 0.05, "guess": 0.75, "shuffled": None}
-SIZES = {"size": [1, 4], "score": [0.8, 0.83], "suggested": 4, "nested": True, "guess": 0.75, "measure": "accuracy"}
+SIZES = {"size": [1, 4], "score": [0.8, 0.83], "suggested": 4, "nested": True, "guess": 0.75, "measure": "accuracy"} | {
+    "features": []
+}
 RARE = {"is_imbalanced": True, "auc_error": 0.03, "base_rate": 0.95}
 PREDICTIONS = {"none": None, "no rare class": {"is_imbalanced": False, "auc": 0.9}, "AUC 0.9": RARE | {"auc": 0.9}}
 PREDICTIONS |= {"AUC 0.52": RARE | {"auc": 0.52}, "numbers": {"rmse": 1.5, "r2": 0.9}}
