@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ..io import Table
     from ..stopping import Rule
 
-METHODS = {name.lower(): name for name, home in _MODULE_OF.items() if home != "forest"}
+METHODS = {name.lower(): name for name, home in _MODULE_OF.items() if home not in ("forest", "validation.frames")}
 RANKING_METHODS = ["tournament", "daf", *(name for name in METHODS if name not in ("tournament", "daf", "sffs"))]
 ERROR = "error"  # --missing error: missing values are refused
 PROBING = ("tournament", "daf")

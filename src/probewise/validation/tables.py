@@ -126,7 +126,7 @@ def _require_plain_frame(X: Any) -> None:
     if any(dates):
         raise ValueError(
             f"Input X holds dates or times in {some_columns(np.flatnonzero(dates), len(names), X.columns)}: "
-            "turn them into numbers, such as days since the first, or leave them out"
+            f"turn them into numbers, such as days since the first, or leave them out{_other_decisions(X, dates)}"
         )
 
 
@@ -145,6 +145,21 @@ def explained(X: Any) -> Iterator[None]:
         raise
 
 
+def _other_decisions(X: Any, dates: Sequence[bool] = ()) -> str:
+    """What else is to be decided about the columns of a frame, and the function that does it."""
+    columns = [X[name] for name in X.columns]
+    is_text = [not any(dates[k : k + 1]) and not _holds_numbers(column) for k, column in enumerate(columns)]
+    has_gaps = [bool((column.isna() if hasattr(X, "iloc") else column.is_null()).any()) for column in columns]
+    found = {"text": is_text if any(dates) else (), "missing values": has_gaps}
+    parts = [
+        f"{what} in {some_columns(np.flatnonzero(mask), len(columns), X.columns)}"
+        for what, mask in found.items()
+        if any(mask)
+    ]
+    also = f"; X also has {' and '.join(parts)}" if parts else ""
+    return f"{also}; probewise.prepare(X) makes numbers and categories of all columns and lists its decisions"
+
+
 def _require_number_columns(X: Any, error: ValueError | TypeError) -> None:
     """Name the columns of a frame, or of an array of objects, that are not numeric."""
     if is_frame(X):
@@ -159,7 +174,8 @@ def _require_number_columns(X: Any, error: ValueError | TypeError) -> None:
         others = "" if kinds is None or not are_categories(kinds)[bad].any() else TAKE_CATEGORIES
         raise (TypeError if isinstance(error, TypeError) else ValueError)(
             f"Input X holds other than numbers in {some_columns(bad, X.shape[1], names)}: "
-            f"encode them as numbers or leave them out{others} ({next(iter(str(error).splitlines()), '')})"
+            f"encode them as numbers or leave them out{others}{_other_decisions(X) if is_frame(X) else ''} "
+            f"({next(iter(str(error).splitlines()), '')})"
         ) from error
 
 
