@@ -151,7 +151,8 @@ def _which_features(summary: dict[str, Any]) -> str:
         for kind in ("needed", "related"):
             names = [name for name, yes in zip(features, ranking["columns"][kind], strict=True) if yes]
             if names:
-                best = f"The best {'one is' if len(names) == 1 else 'ones are'} {_named(names[:N_LEADERS])}"
+                best = f"The {kind} feature{'' if len(names) == 1 else 's'} with the best rank"
+                best += f" {'is' if len(names) == 1 else 'are'} {_named(names[:N_LEADERS])}"
                 return f"{sentence}. {best}.{pairs}{_how_settled(summary)}"
         is_measured = summary["nested_score"] is not None or (summary["sizes"] or {}).get("nested")
         if is_measured and predicts(summary):
