@@ -71,7 +71,7 @@ def test_repeats_are_fixed():
     assert len(nested_score(fitted, X, y, repeats=3, groups=np.arange(20) // 2).scores) == 5
     daf = DAF(stop=MaxProbes(2000), random_state=0).fit(X, y)
     assert probes_of_a_copy(daf) == 1000
-    assert probes_of_a_copy(Tournament(n_probes=300, time_limit=60, random_state=0).fit(X, y)) == 30
+    assert probes_of_a_copy(Tournament(n_probes=300, time_limit=60, random_state=0).fit(X, y)) == 15
     with pytest.raises(ValueError, match="repeats=0 must be"):
         nested_score(fitted, X, y, repeats=0)
 
@@ -103,3 +103,15 @@ def test_honest_scores_of_noise_are_near_guessing():
     assert off.mean() > -0.03
     assert (np.abs(off) <= 2 * np.array([score.std_error for score in found])).sum() >= 7
     assert sum(score.beats_guessing for score in found) <= 1
+
+
+def test_the_error_of_guessing_counts_groups_and_not_their_rows():
+    """Three rows of each of 20 patients are no more than 20 patients; 40 tables of noise, two standard errors."""
+    found = []
+    for seed in range(40):
+        random = np.random.default_rng(seed)
+        patient = np.repeat(np.arange(20), 3)
+        X, y = random.standard_normal((20, 30))[patient] + 0.1 * random.standard_normal((60, 30)), patient % 2
+        found.append(nested_score(FSDD().fit(X, y), X, y, groups=patient))
+    assert found[0].curve.guess_error == pytest.approx(np.sqrt(0.25 / 20))
+    assert sum(score.beats_guessing for score in found) <= 5

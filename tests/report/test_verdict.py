@@ -71,8 +71,8 @@ def test_pairs_clusters_and_stability_are_in_the_verdict():
     facts["selection"] = {"top": 20, "shared": 6.4, "shared_by_chance": 0.4}
     assert verdict(facts)[0] == (
         "2 features are related to state at a false discovery rate of 10%. 1 is needed given the others; it can be "
-        "exchanged for a neighbor. The needed feature with the best rank is a. b and c act together. Two random halves of the samples have 6.4 "
-        "of their top 20 features in common (0.4 by chance)."
+        "exchanged for a neighbor. The needed feature with the best rank is a. b and c act together. Two random halves "
+        "of the samples have 6.4 of their top 20 features in common (0.4 by chance)."
     )
     facts = summary(0, 0, False, "none", [], [])
     facts["interactions"] = {"pairs": [{"first": "b", "second": "c", "only_together": True}]}

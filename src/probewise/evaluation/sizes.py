@@ -64,7 +64,7 @@ class SizeCurve:
     guess : float or None
         J without any feature: the most frequent class, or the mean of y; None: not known.
     guess_error : float
-        Standard error of the score of guessing; NaN: not known.
+        Standard error of the score of guessing, which counts groups and not rows if there are any; NaN: not known.
     test_to_train : float
         Number of test rows divided by number of training rows in a fold.
     ranking : array of int or None
@@ -219,9 +219,8 @@ def size_curve(
     matrix, splits = selector._criterion_input(numbers), splits_for(cv, target, groups, seed=seed)
     missing = getattr(selector, "missing", None)
     scorer = SubsetScorer.like(criterion, numbers, target, scoring_for(selector, target, splits), missing)
-    curve = curve_along(
-        choose, matrix, y, target, curve_sizes, splits, scorer, nested=nested, sample_weight=sample_weight
-    )
+    options = {"nested": nested, "sample_weight": sample_weight, "groups": groups}
+    curve = curve_along(choose, matrix, y, target, curve_sizes, splits, scorer, **options)
     return replace(curve, ranking=ranking)
 
 
@@ -253,6 +252,7 @@ def curve_along(
     *,
     nested: bool,
     sample_weight: Any = None,
+    groups: Any = None,
 ) -> SizeCurve:
     """The curve of the subsets that ``choose`` returns for the training rows of a fold, one for each size.
 
@@ -262,7 +262,7 @@ def curve_along(
     X = X.tocsc() if sp.issparse(X) else X
     chosen = [(split, columns_of_each(choose(split[0]), columns)) for split in splits]
     scores = np.array([scorer.scores(X, y, split, subsets, sample_weight) for split, subsets in chosen])
-    guess, chance = scorer.guessing(y, target, splits, sample_weight)
+    guess, chance = scorer.guessing(y, target, splits, sample_weight, groups)
     share = float(np.mean([len(test) / len(train) for train, test in splits]))
     return SizeCurve(sizes, scores, scorer.measure(target), scorer.words, nested, guess, chance, share, chosen=chosen)
 
