@@ -57,7 +57,7 @@ check: $(VENV)/.installed-dev  ## ruff, mypy and the import rules
 	$(BIN)/mypy
 	$(BIN)/python -m pytest -q tests/test_imports.py
 
-journey:  ## walk through a fresh wheel in an empty environment as five kinds of new users do
+journey:  ## walk through a fresh wheel in an empty environment as seven kinds of new users do
 	$(PYTHON) journey/run.py
 
 bench: $(VENV)/.installed-bench  ## measure speed and memory, side by side with what people use today

@@ -1,4 +1,4 @@
-"""Script that draws docs/report.png: the first screen of a report on the data of ``probewise demo``."""
+"""Script that draws docs/report.png and docs/report-dark.png: the first screen of a report on ``probewise demo``."""
 
 import base64
 import sys
@@ -23,7 +23,9 @@ if __name__ == "__main__":
     daf = DAF(stop=MaxProbes(12_000), n_jobs=-1, random_state=0).fit(table.frame(), table.y)
     summary = summarize(daf, table.frame(), table.y, source="demo.csv", target="class")
     with tempfile.TemporaryDirectory() as folder, browser() as driver:
-        show(driver, save(summary, Path(folder) / "demo.html"), width=WIDTH)
+        path = save(summary, Path(folder) / "demo.html")
         clip = {"x": 0, "y": 0, "width": WIDTH, "height": HEIGHT, "scale": 1}
-        screenshot = driver.execute_cdp_cmd("Page.captureScreenshot", {"captureBeyondViewport": True, "clip": clip})
-    (FOLDER / "report.png").write_bytes(base64.b64decode(screenshot["data"]))
+        for name, dark in (("report.png", False), ("report-dark.png", True)):
+            show(driver, path, width=WIDTH, dark=dark)
+            screenshot = driver.execute_cdp_cmd("Page.captureScreenshot", {"captureBeyondViewport": True, "clip": clip})
+            (FOLDER / name).write_bytes(base64.b64decode(screenshot["data"]))

@@ -1,6 +1,7 @@
-"""Journey of a biologist: a spreadsheet with ids, decimal commas and missing values gives a report and directions."""
+"""Journey of a biologist: a spreadsheet with ids, decimal commas and missing values; replicates and a metadata file."""
 
 import csv
+import json
 import random
 import subprocess
 import sys
@@ -37,7 +38,7 @@ done = probewise("rank", "patients.csv", "--target", "diagnosis", "--report", "r
 assert done.returncode == 0, done.stderr
 assert "decimal commas" in done.stderr, done.stderr
 assert "it is read as id_column='patient'" in done.stderr, done.stderr
-assert "features are filled with the median" in done.stderr, done.stderr
+assert "are filled with the median" in done.stderr, done.stderr
 print(f"one command after installation gives the report, in {time.perf_counter() - start:.0f} s")
 
 with open("ranking.csv", newline="") as file:
@@ -56,3 +57,25 @@ options = ("--target", "diagnosis", "--features-in", "rows", "--method", "fsdd",
 transposed = probewise("rank", "transposed.tsv", *options)
 assert transposed.returncode == 0, transposed.stderr
 assert set(higher_in) == {line.split()[1] for line in transposed.stdout.splitlines()[3:8]}, transposed.stdout
+
+rng = random.Random(1)  # three replicates of each of 20 patients; the diagnosis has nothing to do with the genes
+with open("genes.csv", "w", newline="") as file, open("samples.csv", "w", newline="") as other:
+    genes, samples = csv.writer(file), csv.writer(other)
+    genes.writerow(["sample", *(f"gene{number}" for number in range(60))])
+    samples.writerow(["sample", "patient", "diagnosis"])
+    for patient in range(20):
+        levels = [rng.gauss(8, 1) for _ in range(60)]
+        for replicate in range(3):
+            genes.writerow([f"{patient}-{replicate}", *(f"{level + rng.gauss(0, 0.1):.2f}" for level in levels)])
+            samples.writerow([f"{patient}-{replicate}", f"P{patient}", "ill" if patient % 2 else "well"])
+command = ["rank", "genes.csv", "--target-file", "samples.csv", "--target", "diagnosis", "--n-probes", "500"]
+scores = {}
+for options in ([], ["--groups", "patient"]):
+    done = probewise(*command, *options, "--report", "report.json")
+    assert done.returncode == 0, done.stderr
+    assert ("nearly equal to another row" in done.stderr) == (not options), done.stderr
+    report = json.loads(Path("report.json").read_text(encoding="utf-8"))
+    scores[len(options)] = report["nested_score"]["score"]
+assert scores[0] > 0.8 > scores[2], scores
+assert any("No number of features" in paragraph for paragraph in report["verdict"]), report["verdict"]
+print(f"replicates: accuracy {scores[0]:.0%} without and {scores[2]:.0%} with groups, of noise")

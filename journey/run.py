@@ -10,7 +10,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 FOLDER = Path(__file__).parent
-LANES = (("biologist", "server", "scientist"), ("text", "reader"))  # run at the same time, one per core
+LANES = (
+    ("biologist", "server", "scientist", "chemist"),
+    ("text", "analyst", "reader"),
+)  # run at the same time, one per core
 OTHER_PACKAGES = ("nbclient", "ipykernel", "pandas")  # packages that a data scientist has already
 
 

@@ -22,6 +22,8 @@ scores = cross_val_score(make_pipeline(tournament, LogisticRegression(max_iter=5
 assert scores.min() > 0.5, scores
 frame = to_frame(tournament.fit(X, data.y), "pandas")
 assert list(frame["feature"][:10]) == list(X.columns[np.argsort(tournament.ranking_)[:10]])
+auto = make_pipeline(Tournament("auto", n_probes=300, random_state=0), LogisticRegression(max_iter=500)).fit(X, data.y)
+assert 1 <= len(auto[0].get_feature_names_out()) <= 60
 print(f"accuracy of a pipeline with Tournament: {scores.mean():.0%}")
 
 cells = [

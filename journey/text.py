@@ -8,7 +8,7 @@ from pathlib import Path
 from sklearn.datasets import dump_svmlight_file
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from probewise import FSDD
+from probewise import FSDD, Tournament
 from probewise.report import write_report
 
 rng = random.Random(0)
@@ -23,6 +23,9 @@ expected = {"goal", "team", "bank", "price"}
 
 fsdd = FSDD(4).fit(X, topics)
 assert set(fsdd.get_feature_names_out(words)) == expected
+auto = Tournament("auto", random_state=0).fit(X, topics)
+assert set(words[auto.ranking_ <= 4]) == expected, words[auto.ranking_ <= 4]
+assert 2 <= auto.support_.sum() <= 8, auto.size_curve_
 report = write_report(fsdd, "report.md", X, topics, feature_names=words).read_text()
 assert all(word in report for word in expected)
 

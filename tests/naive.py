@@ -901,20 +901,28 @@ def tournament_rounds(plan, values, schedule, ridge=10.0, like_size=20):
     return rounds
 
 
-def best_size(sizes, scores):
-    """The size with the best mean score, where each mean counts half and its two neighbors a quarter each."""
-    means = [sum(column) / len(column) for column in zip(*scores, strict=True)]
-    padded = [means[0], *means, means[-1]]
-    smooth = [padded[k] / 4 + padded[k + 1] / 2 + padded[k + 2] / 4 for k in range(len(means))]
-    return int(sizes[max(range(len(smooth)), key=lambda k: smooth[k])])
-
-
-def suggested_size(sizes, scores):
-    """The smallest size within one standard error, over folds, of the best mean."""
-    means = scores.mean(axis=0)
+def suggested_size(sizes, scores, all_scores=None):
+    """The smallest size within one standard error, over all folds, of the best mean."""
+    means, everything = scores.mean(axis=0), scores if all_scores is None else all_scores
     best = int(np.argmax(means))
-    limit = means[best] - scores[:, best].std(ddof=1) / np.sqrt(len(scores))
+    limit = means[best] - everything[:, best].std(ddof=1) / np.sqrt(len(everything))
     return next(int(size) for size, mean in zip(sizes, means, strict=True) if mean >= limit)
+
+
+def representatives(columns, ranking):
+    """The columns, best first, that are no near copies of a better one: 1 - |r| is above a tenth of its median."""
+
+    def similarity(one, other):
+        return abs(np.corrcoef(columns[one], columns[other])[0, 1])
+
+    order = sorted(range(len(ranking)), key=lambda column: ranking[column])
+    pairs = [(one, other) for one in order for other in order if one < other]
+    limit = min(1 - 0.1 * np.median([1 - similarity(one, other) for one, other in pairs]), 0.9999)
+    chosen = []
+    for column in order:
+        if all(similarity(column, other) < limit for other in chosen):
+            chosen.append(column)
+    return chosen
 
 
 def direction(x, y):

@@ -57,14 +57,14 @@ BY_FILTERS_OF_THE_SAME_KIND = [DFE(), JMI(), CMIM(), CFS(), FCBF()]
 IN_OTHER_WAYS = [
     DAF(random_state=0),
     DAF("stands_out", stop=MaxProbes(200), random_state=0),
-    DAF("size_curve", stop=MaxProbes(100), random_state=0),
+    DAF("auto", stop=MaxProbes(100), random_state=0),
 ]
 
 
 nothing_found = pytest.mark.filterwarnings(
     "ignore:no feature stands out",
     "ignore:no number of features",
-    "ignore:the size curve was not compared",
+    "ignore:the number of features was not chosen",
 )
 
 

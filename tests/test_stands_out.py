@@ -78,8 +78,8 @@ def test_what_may_be_changed_after_fit():
     assert (
         by_number.set_params(n_features_to_select="stands_out").support_.tolist() == daf().fit(X, y).support_.tolist()
     )
-    with pytest.raises(ValueError, match="n_features_to_select='size_curve' was set after fit: fit again"):
-        by_number.set_params(n_features_to_select="size_curve").get_support()
+    with pytest.raises(ValueError, match="n_features_to_select='auto' was set after fit: fit again"):
+        by_number.set_params(n_features_to_select="auto").get_support()
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ _MODULE_OF = {
     "ReliefF": "filters.relieff",
     "SFFS": "sffs",
     "Tournament": "tournament",
+    "prepare": "validation.frames",
 }
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from .forest import AdaptiveRandomForestClassifier as AdaptiveRandomForestClassifier
     from .sffs import SFFS as SFFS
     from .tournament import Tournament as Tournament
+    from .validation.frames import prepare as prepare
 
 __all__ = [
     "BIF",
@@ -56,6 +58,7 @@ __all__ = [
     "AdaptiveRandomForestClassifier",
     "ReliefF",
     "Tournament",
+    "prepare",
 ]
 
 

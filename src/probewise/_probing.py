@@ -34,6 +34,8 @@ from .validation.contents import (
     filled,
     note_on_replicates,
     note_on_time_order,
+    scale_for,
+    uneven_widths,
     uninformative_columns,
 )
 from .validation.errors import ParameterError, warn
@@ -47,7 +49,7 @@ from .validation.parameters import (
     require_two_weighted,
 )
 from .validation.stores import CANNOT_TRAVEL, Stored, is_stored
-from .validation.tables import REMEDY, scale_for, scaled, some_columns, uneven_widths
+from .validation.tables import REMEDY, scaled, some_columns
 
 MAX_NAMED = 10  # features in an error message
 FEWEST_COMPARED = 20  # probes, and features, for which equal scores are unusual
@@ -63,7 +65,7 @@ TIES = (
 SEQUENCE = Constraint("a list of columns", lambda value: np.iterable(value) and not isinstance(value, str))
 SHARED_PARAMETERS = {
     "categorical_features": ("from_dtype", None, SEQUENCE),
-    "scale": ("standard", "rank", "auto", None),
+    "scale": ("standard", "largest", "rank", "auto", None),
     "missing": ("auto", None, *STRATEGIES),
     "ledger": (None, PATH),
 }

@@ -17,7 +17,8 @@ from .engine.probes import Subsets
 from .engine.run import Run
 from .engine.tally import positions
 from .engine.units import Units, UnitTable, one_hot
-from .evaluation.sizes import MISSING_CATEGORY
+from .evaluation.nested import automatic_size
+from .evaluation.sizes import MISSING_CATEGORY, SizeCurve
 from .inference import Discoveries, Pairs
 from .inference.base import q_values
 from .validation import tables
@@ -44,7 +45,7 @@ else:
     from sklearn.base import BaseEstimator
     from sklearn.feature_selection import SelectorMixin
 
-DEFAULT_FDR = 0.1
+DEFAULT_FDR, AUTO = 0.1, "auto"
 N_CANDIDATES = 20  # best features of a ranking that are tested in addition to those that `needed` finds itself
 ANY_NUMBERS: dict[str, Any] = {"accept_sparse": ("csr", "csc"), "dtype": "numeric", "ensure_all_finite": False}
 
@@ -214,6 +215,8 @@ class RunResultsMixin:
     run_: Run
     criterion_: Criterion
     ranking_: NDArray[np.int64]
+    size_curve_: SizeCurve
+    n_features_to_select: Any
     n_jobs: int | None
     _tests: dict[str, Discoveries]
     _data: Any  # of ``fit``; not saved with the selector
@@ -323,11 +326,24 @@ class RunResultsMixin:
     def _units(self) -> Units:
         return self.run_.settings.units
 
+    def _choose_size(self, X: Any, y: Any, groups: Any, sample_weight: Any) -> None:
+        vars(self).pop("size_curve_", None)  # of an earlier fit
+        if self.n_features_to_select == AUTO:
+            self.size_curve_ = automatic_size(self, X, y, groups=groups, sample_weight=sample_weight)
+
     def _get_support_mask(self) -> NDArray[np.bool_]:
         check_is_fitted(self, "ranking_")
-        selected = self.ranking_ <= n_selected_units(self, self._units)
+        if self.n_features_to_select != AUTO:
+            selected = self.ranking_ <= n_selected_units(self, self._units)
+        else:
+            if not hasattr(self, "size_curve_"):
+                raise ParameterError("n_features_to_select='auto' was set after fit: fit again, or give a number")
+            selected = np.asarray(self.size_curve_.ranking) <= self.size_curve_.suggested
         selected[self._units.kept] = True
         return selected
+
+    def _n_selected(self, n_features: int) -> int:
+        return n_features if self.n_features_to_select == AUTO else super()._n_selected(n_features)  # type: ignore
 
     def _criterion_input(self, X: Any) -> tuple[Any, Subsets | None]:
         settings, names = self.run_.settings, getattr(self, "feature_names_in_", None)

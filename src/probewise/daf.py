@@ -26,14 +26,13 @@ from ._selector import Accepts, RunResultsMixin, Selector
 from .criteria import as_criterion
 from .engine.settings import DEFAULT_PROBE_SIZE, saved_settings
 from .engine.tally import COEFFICIENTS
-from .evaluation.sizes import checked_size_curve
 from .stopping import MaxTime, Rule, Settled, as_rule
-from .validation.errors import ParameterError, warn
+from .validation.errors import warn
 from .validation.parameters import SHARE, check_parameters, seed_of, whole_number
 
 DEFAULT_TOP, DEFAULT_SECONDS = 20, 60
 DEFAULT_STOP: Rule = Settled(top=DEFAULT_TOP, overlap=0.9) | MaxTime(DEFAULT_SECONDS)
-STANDS_OUT, SIZE_CURVE = "stands_out", "size_curve"
+STANDS_OUT = "stands_out"
 
 PARAMETERS = {
     "coefficient": COEFFICIENTS,
@@ -58,11 +57,12 @@ class DAF(RunResultsMixin, Selector):
 
     Parameters
     ----------
-    n_features_to_select : int, float, "stands_out", "size_curve" or None, default=None
-        Number of features to select: a number, a share in (0, 1], or None for half. "stands_out" selects the features
-        that are related to the target at the false discovery rate ``fdr``, and at least the best one; "size_curve"
-        selects as many as the cross-validated size curve suggests. A group counts as one. May be changed after
-        ``fit``.
+    n_features_to_select : int, float, "auto", "stands_out" or None, default=None
+        Number of features to select: a number, a share in (0, 1], or None for half. "auto" selects the fewest features
+        that predict held-out rows as well as the best number, by the one-standard-error rule, without near copies of
+        better features; it takes several times as long. "stands_out" selects the features that are related to the
+        target at the false discovery rate ``fdr``, and at least the best one. A group counts as one. May be changed
+        after ``fit``, except to "auto".
     criterion : str, Criterion, estimator or callable, default="auto"
         The score J of a subset. "auto" is k-NN for dense data of up to 5,000 rows and a linear classifier for sparse
         or taller data. Also "knn", "linear", "naive_bayes", "svm", "tree", "separability"; a criterion of
@@ -87,11 +87,13 @@ class DAF(RunResultsMixin, Selector):
     categorical_features : "from_dtype", list of columns or None, default="from_dtype"
         Categorical columns, of text or numbers; each enters a probe as a whole, with a column of 0 and 1 for every
         level. "from_dtype": the columns that a data frame has as such; a list: these as well.
-    scale : {"standard", "rank", "auto"} or None, default=None
-        Transformation of the columns: "standard" gives standard deviation 1 (sparse columns a largest value of 1),
-        "rank" gives ranks. "auto" is "standard" for tables in memory of up to 1 GiB in which the standard deviation of
-        a column is more than ten times, or less than a tenth of, the median one. Distances and penalties depend on the
-        width of columns, so with None wide columns count more. Scaling copies X.
+    scale : {"standard", "largest", "rank", "auto"} or None, default=None
+        Transformation of the columns: "standard" gives standard deviation 1 (and mean 0 if X is dense), "largest" a
+        largest absolute value of 1, "rank" ranks. "auto" looks at tables in memory of up to 1 GiB. It is "standard" if
+        the standard deviation of a column is more than ten times, or less than a tenth of, the median one, or if the
+        median is below 0.1. A table with at most 10% of its cells not 0 is left alone, whether it is stored as sparse
+        or dense, unless the values of a column are 100 times as large as usual: then it is "largest". Distances and
+        penalties depend on the width of columns, so with None wide columns count more. Scaling copies X.
     missing : {"auto", "mean", "median"} or None, default="auto"
         Replacement for missing values of a dense table in memory: the mean or median of their column. "auto" is the
         median, with a warning, unless the criterion takes missing values itself. None refuses missing values. A missing
@@ -136,7 +138,7 @@ class DAF(RunResultsMixin, Selector):
         Is the feature related to the target? From `probewise.inference.associated`, computed when first used. The
         methods `stands_out` and `needed` name the related features and those needed given the others.
     size_curve_ : SizeCurve
-        With ``n_features_to_select="size_curve"``.
+        With ``n_features_to_select="auto"``: the curve of `probewise.evaluation.nested_score`.
     n_probes_ : int
         Number of probes scored.
     history_ : dict of arrays
@@ -239,6 +241,11 @@ class DAF(RunResultsMixin, Selector):
                 f"the top {DEFAULT_TOP} features had not settled after {DEFAULT_SECONDS} s: use more probes",
                 ConvergenceWarning,
             )
+        if self.n_features_to_select == STANDS_OUT and not self.stands_out(self.fdr).any():
+            warn(
+                f"no feature stands out at a false discovery rate of {self.fdr:g}: the best one is selected and may be "
+                "noise; use a larger fdr, or a number of features"
+            )
         self._choose_size(X, y, groups, sample_weight)
         return self
 
@@ -248,38 +255,16 @@ class DAF(RunResultsMixin, Selector):
 
     # ---- number of features
 
-    def _choose_size(self, X: Any, y: Any, groups: Any, sample_weight: Any) -> None:
-        """Make the size curve if it is requested; warn where the selected features may be noise."""
-        vars(self).pop("size_curve_", None)  # of an earlier fit
-        if self.n_features_to_select == SIZE_CURVE:
-            self.size_curve_ = checked_size_curve(self, X, y, groups=groups, sample_weight=sample_weight)
-            if self.size_curve_.beats_guessing is False:
-                warn(
-                    "no number of features predicts convincingly better than guessing: the "
-                    f"{self.size_curve_.suggested} selected features may be noise"
-                )
-        elif self.n_features_to_select == STANDS_OUT and not self.stands_out(self.fdr).any():
-            warn(
-                f"no feature stands out at a false discovery rate of {self.fdr:g}: the best one is selected and may be "
-                "noise; use a larger fdr, or a number of features"
-            )
-
     def _get_support_mask(self) -> NDArray[np.bool_]:
-        if self.n_features_to_select not in (STANDS_OUT, SIZE_CURVE):
+        if self.n_features_to_select != STANDS_OUT:
             return super()._get_support_mask()
         check_is_fitted(self, "ranking_")
-        if self.n_features_to_select == STANDS_OUT:
-            selected = self.stands_out(self.fdr) | (self.ranking_ == 1)
-        elif hasattr(self, "size_curve_"):
-            selected = self.ranking_ <= self.size_curve_.suggested
-        else:
-            raise ParameterError("n_features_to_select='size_curve' was set after fit: fit again, or give a number")
+        selected = self.stands_out(self.fdr) | (self.ranking_ == 1)
         selected[self._units.kept] = True
         return selected
 
     def _n_selected(self, n_features: int) -> int:
-        is_automatic = self.n_features_to_select in (STANDS_OUT, SIZE_CURVE)
-        return n_features if is_automatic else super()._n_selected(n_features)
+        return n_features if self.n_features_to_select == STANDS_OUT else super()._n_selected(n_features)
 
 
 def largest_divisor(number: int, most: int) -> int:

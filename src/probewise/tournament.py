@@ -81,19 +81,20 @@ class Tournament(RunResultsMixin, Selector):
 
     Parameters
     ----------
-    n_features_to_select : int, float or None, default=None
-        Number of features to select: a number, a share in (0, 1], or None for half. May be changed after ``fit``.
+    n_features_to_select : int, float, "auto" or None, default=None
+        Number of features to select: a number, a share in (0, 1], None for half, or "auto", as in `DAF`. May be changed
+        after ``fit``, except to "auto".
     criterion : str, Criterion, estimator or callable, default="auto"
         The score J of a probe. "auto" is the mean of a 10-nearest-neighbor and a linear model, leaving out one row at
-        a time; other values as in `DAF`.
+        a time, and the linear model alone for a sparse matrix; other values as in `DAF`.
     n_probes : int or "auto", default="auto"
         The budget. "auto" is 12,000 for up to 150 rows and falls with more rows to 2,000; a resumed run keeps its own.
     time_limit : float or None, default=None
         Seconds after which the run ends with the ranking so far.
     feature_groups, keep, categorical_features, missing
         As in `DAF`.
-    scale : {"auto", "standard", "rank"} or None, default="auto"
-        As in `DAF`. "auto" standardizes tables in memory of up to 1 GiB whose columns have very different widths.
+    scale : {"auto", "standard", "largest", "rank"} or None, default="auto"
+        As in `DAF`. "auto" standardizes tables whose columns have very different widths, or very small ones.
     cv : "auto", "loo", int, splitter or iterable of splits, default="auto"
         Folds for the criterion. "auto" leaves out one row at a time where the criterion gives probabilities, and uses
         3 folds otherwise; with ``groups``, always 3 folds of whole groups. Of more than 2,000 rows a stratified sample
@@ -119,7 +120,7 @@ class Tournament(RunResultsMixin, Selector):
         "balanced" if a class is rare and all classes have the same weight.
     run_ : Run
         The finished run: settings, ledger, rounds, and what can be computed from them.
-    n_probes_, stop_reason_, history_, criterion_, notes_
+    size_curve_, n_probes_, stop_reason_, history_, criterion_, notes_
         As in `DAF`; ``history_["dropped_in_round"]`` is the round after which each feature was dropped, 0 for those
         of the last round.
 
@@ -192,6 +193,7 @@ class Tournament(RunResultsMixin, Selector):
                 "change the ranking",
                 ConvergenceWarning,
             )
+        self._choose_size(X, y, groups, sample_weight)
         return self
 
     @property
@@ -206,7 +208,7 @@ class Tournament(RunResultsMixin, Selector):
             task = "regression" if isinstance(self.scoring, str) and self.scoring in FOR_NUMBERS else "auto"
             if survival_in(y) is not None:
                 return Linear(task="regression")
-            return default_criterion(shape[0] if shape else 0, task=task)
+            return default_criterion(shape[0] if shape else 0, is_sparse=sp.issparse(X), task=task)
         return as_criterion(self.criterion, X)
 
     def _sample_of_rows(self, data: Data, seed: int) -> NDArray[np.int64] | None:
@@ -309,6 +311,8 @@ def filters_for(X: Any, is_classification: bool | None, n_jobs: int | None) -> l
     return [EFS(N_PROTECTED, n_jobs=n_jobs, **limits), relief, JMI(N_PROTECTED, n_jobs=n_jobs), *univariate]
 
 
-def default_criterion(n_rows: int, **options: Any) -> Average:
-    """The mean of k-NN and a linear model; both get the ``options``."""
+def default_criterion(n_rows: int, is_sparse: bool = False, **options: Any) -> Criterion:
+    """The mean of k-NN and a linear model; for sparse matrices the linear model, which takes a tenth of the time."""
+    if is_sparse:
+        return Linear(**options)
     return Average((KNN(int(np.clip(n_rows // 2, 1, N_NEIGHBORS)), **options), Linear(**options)))

@@ -577,7 +577,7 @@ def test_the_report_says_what_was_said():
     assert features["groups"] == [["a", "d"]]
     assert (features["keep"], features["categorical"]) == (["b"], CATEGORIES)
     assert features["rounds"] is None
-    assert "b" not in summary["verdict"][0].partition("The best ones are")[2].partition(".")[0].split()
+    assert "b" not in summary["verdict"][0].partition("with the best rank")[2].partition(".")[0].split()
     assert summary["sizes"]["size"][0] == 1
     text = render_markdown(summary)
     assert "- 1 group with 2 features in total entered the probes as one unit." in text

@@ -28,7 +28,7 @@ def test_an_honest_score_is_made_of_folds_that_rank_anew():
     np.testing.assert_allclose(score.curve.scores, nested.scores)
     expected = []
     for fold in range(5):
-        enough = naive.best_size(nested.sizes, np.delete(nested.scores, fold, axis=0))
+        enough = naive.suggested_size(nested.sizes, np.delete(nested.scores, fold, axis=0), nested.scores)
         expected.append(nested.scores[fold, nested.sizes.tolist().index(enough)])
     assert score.scores.tolist() == expected
     assert score.guess == 0.5
@@ -47,9 +47,11 @@ def test_where_guessing_does_as_well_no_feature_is_used():
     none = NestedScore(curve_of([0.5, 0.55], [0.4, 0.6], [0.55, 0.5]), 3)
     assert none.sizes.tolist() == [0, 0, 0]
     assert (none.mean, none.std_error, none.beats_guessing) == (0.6, 0.01, False)
-    some = NestedScore(curve_of([0.5, 0.9], [0.55, 0.91], [0.4, 0.4]), 3)
-    assert some.sizes.tolist() == [5, 0, 5]  # the smoothed mean of the other two folds is 0.61, 0.6 and 0.80
-    assert some.scores.tolist() == [0.9, 0.6, 0.4]
+    some = NestedScore(curve_of([0.5, 0.9], [0.55, 0.92], [0.4, 0.6]), 3)
+    assert some.sizes.tolist() == [5, 5, 5]  # the means of the other two folds are 0.76, 0.75 and 0.91, ± 0.10
+    weaker = NestedScore(curve_of([0.5, 0.9], [0.55, 0.92], [0.4, 0.4]), 3)
+    assert weaker.sizes.tolist() == [0, 0, 5]  # they are 0.66, 0.65 and 0.91, ± 0.17
+    assert weaker.scores.tolist() == [0.6, 0.6, 0.4]
     unknown = NestedScore(curve_of([0.5, 0.55], [0.4, 0.6], [0.55, 0.5], guess=None), 3)
     assert (unknown.sizes > 0).all()
 
@@ -69,7 +71,7 @@ def test_repeats_are_fixed():
     assert len(nested_score(fitted, X, y, repeats=3, groups=np.arange(20) // 2).scores) == 5
     daf = DAF(stop=MaxProbes(2000), random_state=0).fit(X, y)
     assert probes_of_a_copy(daf) == 1000
-    assert probes_of_a_copy(Tournament(n_probes=300, time_limit=60, random_state=0).fit(X, y)) == 30
+    assert probes_of_a_copy(Tournament(n_probes=300, time_limit=60, random_state=0).fit(X, y)) == 15
     with pytest.raises(ValueError, match="repeats=0 must be"):
         nested_score(fitted, X, y, repeats=0)
 
@@ -101,3 +103,15 @@ def test_honest_scores_of_noise_are_near_guessing():
     assert off.mean() > -0.03
     assert (np.abs(off) <= 2 * np.array([score.std_error for score in found])).sum() >= 7
     assert sum(score.beats_guessing for score in found) <= 1
+
+
+def test_the_error_of_guessing_counts_groups_and_not_their_rows():
+    """Three rows of each of 20 patients are no more than 20 patients; 40 tables of noise, two standard errors."""
+    found = []
+    for seed in range(40):
+        random = np.random.default_rng(seed)
+        patient = np.repeat(np.arange(20), 3)
+        X, y = random.standard_normal((20, 30))[patient] + 0.1 * random.standard_normal((60, 30)), patient % 2
+        found.append(nested_score(FSDD().fit(X, y), X, y, groups=patient))
+    assert found[0].curve.guess_error == pytest.approx(np.sqrt(0.25 / 20))
+    assert sum(score.beats_guessing for score in found) <= 5

@@ -9,10 +9,13 @@ import pytest
 import scipy.sparse as sp
 from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import LogisticRegression
-from sklearn.model_selection import GroupKFold, ShuffleSplit, StratifiedKFold, cross_val_score
+from sklearn.model_selection import GroupKFold, ShuffleSplit, StratifiedKFold, cross_val_score, cross_validate
 from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
-from probewise import BIF, DAF, FSDD, SFFS
+import naive
+from probewise import BIF, DAF, FSDD, SFFS, Tournament
 from probewise.criteria import KNN, Linear
 from probewise.datasets import make_madelon
 from probewise.engine.probes import Subsets
@@ -83,7 +86,8 @@ def test_the_curve_is_cross_validated_accuracy_along_the_ranking(madelon, daf):
     curve = size_curve(daf, madelon.X, madelon.y, sizes=[9, 1, 4])
     assert curve.sizes.tolist() == [1, 4, 9]
     assert not curve.nested
-    order = np.argsort(daf.ranking_)
+    order = np.argsort(curve.ranking)
+    assert order[:9].tolist() == naive.representatives(madelon.X.T, daf.ranking_)[:9]
     folds = StratifiedKFold(5, shuffle=True, random_state=0)
     for place, size in enumerate(curve.sizes):
         expected = cross_val_score(KNeighborsClassifier(3), madelon.X[:, order[:size]], madelon.y, cv=folds)
@@ -98,7 +102,7 @@ def test_nested_ranks_on_the_training_rows_alone(madelon, daf):
     assert curve.nested
     for fold, (train, test) in enumerate(folds.split(madelon.X, madelon.y)):
         again = DAF(stop=MaxProbes(800), random_state=0).fit(madelon.X[train], madelon.y[train])
-        order = np.argsort(again.ranking_)
+        order = naive.representatives(madelon.X[train].T, again.ranking_)
         for place, size in enumerate((2, 5)):
             model = KNeighborsClassifier(3).fit(madelon.X[train][:, order[:size]], madelon.y[train])
             expected = model.score(madelon.X[test][:, order[:size]], madelon.y[test])
@@ -257,7 +261,7 @@ def test_a_splitter_or_splits_may_be_given(madelon, daf):
 @pytest.mark.parametrize("nested", [False, True], ids=["as it is", "nested"])
 def test_selectors_without_probes_have_it(selector, nested, madelon):
     curve = size_curve(selector.fit(madelon.X, madelon.y), madelon.X, madelon.y, nested=nested, cv=2)
-    assert curve.sizes[-1] == 30
+    assert curve.sizes[-1] == len(naive.representatives(madelon.X.T, selector.ranking_)) > 20
     assert curve.suggested in curve.sizes
 
 
@@ -293,26 +297,36 @@ def test_frames_sparse_tables_and_tables_on_disk_give_the_same(madelon, tmp_path
 # ---- inside fit
 
 
-def test_auto_keeps_as_many_as_the_curve_suggests(madelon):
+@pytest.mark.parametrize("kind", [partial(DAF, stop=MaxProbes(400)), partial(Tournament, n_probes=400)])
+def test_auto_selects_by_the_one_standard_error_rule_over_repeats(madelon, kind):
     X, y = madelon.X, madelon.y
-    daf = DAF("size_curve", stop=MaxProbes(400), random_state=0).fit(X, y)
-    curve = daf.size_curve_
-    assert daf.support_.sum() == curve.suggested
-    assert daf.transform(X).shape == (200, curve.suggested)
-    plain = DAF(stop=MaxProbes(400), random_state=0).fit(X, y)
-    assert plain.scores_.tobytes() == daf.scores_.tobytes()
-    np.testing.assert_array_equal(size_curve(plain, X, y).scores, curve.scores)
-    np.testing.assert_array_equal(size_curve(plain, X, y, nested=True).scores, curve.check.scores)
-    assert curve.beats_guessing == curve.check.beats_guessing
+    auto, plain = kind("auto", random_state=0).fit(X, y), kind(random_state=0).fit(X, y)
+    assert plain.scores_.tobytes() == auto.scores_.tobytes()
+    nested = nested_score(plain, X, y).curve
+    np.testing.assert_array_equal(nested.scores, auto.size_curve_.scores)
+    assert len(nested.scores) == 15
+    enough = naive.suggested_size(nested.sizes, nested.scores)
+    best = naive.representatives(X.T, plain.ranking_)[:enough]
+    assert np.flatnonzero(auto.support_).tolist() == sorted(best)
+    assert auto.transform(X).shape == (200, enough)
+
+
+def test_auto_in_a_pipeline_chooses_on_the_training_rows_of_each_fold(madelon):
+    X, y = madelon.X, madelon.y
+    pipeline = make_pipeline(
+        StandardScaler(), Tournament("auto", n_probes=200, random_state=0), KNeighborsClassifier(3)
+    )
+    folds = cross_validate(pipeline, X, y, cv=2, return_estimator=True)
+    for model, (train, _) in zip(folds["estimator"], StratifiedKFold(2).split(X, y), strict=True):
+        alone = Tournament("auto", n_probes=200, random_state=0).fit(StandardScaler().fit_transform(X[train]), y[train])
+        assert model[1].support_.tolist() == alone.support_.tolist()
+    assert min(folds["test_score"]) > 0.6
 
 
 def test_auto_says_so_where_there_is_nothing_but_noise():
     X, y = np.random.default_rng(0).standard_normal((80, 100)), np.arange(80) % 2
     with pytest.warns(UserWarning, match="no number of features predicts convincingly better than guessing"):
-        daf = DAF("size_curve", stop=MaxProbes(400), random_state=0).fit(X, y)
-    curve = daf.size_curve_
-    assert curve.beats_guessing is False
-    assert curve.mean.max() > curve.check.mean.max()  # the ranking has seen the test rows
+        DAF("auto", stop=MaxProbes(400), random_state=0).fit(X, y)
 
 
 def test_sizes_count_groups_as_one_and_begin_with_what_is_kept(madelon):
@@ -321,9 +335,9 @@ def test_sizes_count_groups_as_one_and_begin_with_what_is_kept(madelon):
     options = {"criterion": "linear", "stop": MaxProbes(100), "random_state": 0}
     daf = DAF(feature_groups=groups[:2], **options).fit(X, y)
     curve = size_curve(daf, X, y, cv=2)
-    assert curve.sizes[-1] == 27
+    assert curve.sizes[-1] == 26  # one feature is nearly a copy
     for nested in (False, True):
-        kept = DAF("size_curve", keep=[7, 8], **options).fit(X, y)
+        kept = DAF("auto", keep=[7, 8], **options).fit(X, y)
         curve = size_curve(kept, X, y, cv=3, nested=nested)
         assert curve.sizes[0] == 2
     first = Linear().bind(X[:, [7, 8]], y, StratifiedKFold(3, shuffle=True, random_state=0))(Subsets.of([[0, 1]]))[0]
@@ -403,11 +417,11 @@ def test_subsets_are_scored_by_the_criterion_of_the_run(madelon):
 def test_where_no_nested_curve_can_be_had_fit_says_so_and_goes_on():
     data = make_madelon(60, 20, n_dimensions=2, n_combinations=2, random_state=0)
     splits = [(np.arange(30), np.arange(30, 60)), (np.arange(30, 60), np.arange(30))]
-    daf = DAF("size_curve", cv=splits, stop=MaxProbes(200), random_state=0)
-    with pytest.warns(UserWarning, match="guessing on held-out rows: cv of DAF is a list of splits"):
+    daf = DAF("auto", cv=splits, stop=MaxProbes(200), random_state=0)
+    with pytest.warns(UserWarning, match="not chosen on held-out rows: cv of DAF is a list of splits"):
         daf.fit(data.X, data.y)
     assert daf.support_.sum() == daf.size_curve_.suggested
-    assert daf.size_curve_.check is None
+    assert not daf.size_curve_.nested
 
 
 @pytest.mark.parametrize("evaluate", [partial(size_curve, sizes=[2], cv=3), partial(nested_score, repeats=1)])

@@ -255,4 +255,51 @@ def test_bad_parameters():
         with pytest.raises(ValueError, match=words):
             selector.fit(X, y)
     with pytest.raises(ValueError, match="y is continuous"):
-        MRMR().fit(X, X[:, 0])
+        JMI().fit(X, X[:, 0])
+
+
+# ---- numeric targets
+
+
+def similarity(one, other):
+    return abs(np.corrcoef(one, other)[0, 1])
+
+
+def numeric_table(n_rows=80, n_features=9, seed=0):
+    random = np.random.default_rng(seed)
+    X = random.standard_normal((n_rows, n_features))
+    X[:, 4] = X[:, 1] + 0.2 * random.standard_normal(n_rows)
+    X[:, 7] = 3.0
+    return X, X[:, 1] - 0.6 * X[:, 2] + 0.4 * X[:, 6] + 0.3 * random.standard_normal(n_rows)
+
+
+@pytest.mark.filterwarnings("ignore:invalid value encountered in divide")  # the twin divides by 0
+@pytest.mark.parametrize("seed", range(4))
+def test_numeric_targets_are_filtered_by_correlations(seed, monkeypatch):
+    X, y = numeric_table(seed=seed)
+    twin_of = [np.delete(X, 7, axis=1).T, [0, 1, 2, 3, 4, 5, 6, 8]]
+    monkeypatch.setattr(naive, "symmetrical_uncertainty", similarity)
+    monkeypatch.setattr(naive, "mutual_information", lambda one, other: -np.log2(1 - similarity(one, other) ** 2) / 2)
+    columns, numbers = twin_of
+    for scheme, method in (("difference", "mid"), ("quotient", "miq")):
+        order, values = naive.greedy_information(columns, y, 5, method)
+        fitted = MRMR(5, scheme=scheme).fit(X, y)
+        assert fitted.order_.tolist() == [numbers[k] for k in order]
+        np.testing.assert_allclose(fitted.gains_, values, rtol=1e-7)  # quotients of numbers rounded to 12 decimals
+    fcbf = FCBF(threshold=0.15).fit(X, y)
+    assert fcbf.order_.tolist() == [numbers[k] for k in naive.fcbf(columns, y, 0.15)]
+    assert fcbf.order_[0] in (1, 4)
+    assert not {1, 4} <= set(fcbf.order_)
+    assert CFS().fit(X, y).order_.tolist() == [numbers[k] for k in naive.cfs_best_first(columns, y)]
+    np.testing.assert_allclose(fcbf.scores_, [*(similarity(x, y) for x in X.T[:7]), 0.0, similarity(X[:, 8], y)])
+    assert "like 1 (rank 1)" in FCBF().fit(X[:, [0, 1, 2, 4]], X[:, 1] + 1e-3 * y).explain(3)
+
+
+def test_whole_numbers_that_are_a_quantity_are_numbers_and_categories_are_refused():
+    X, y = numeric_table(200)
+    ages = np.round(50 + 10 * y)
+    assert np.argsort(MRMR(3).fit(X, ages).ranking_)[0] in (1, 4)
+    np.testing.assert_allclose(FCBF().fit(1e9 * X, 1e9 * y).scores_, FCBF().fit(X, y).scores_, atol=1e-11)
+    frame = pd.DataFrame(X).assign(kind=pd.Categorical(np.where(y > 0, "a", "b")))
+    with pytest.raises(ValueError, match="categorical columns need classes"):
+        FCBF().fit(frame.rename(columns=str), y)

@@ -27,6 +27,9 @@ def test_the_first_call_says_that_it_compiles_and_the_second_is_silent(tmp_path)
     )
     assert first.stderr.count("Compiling the numerical kernels") == 1
     assert second.stderr == ""
+    another = "import numpy as np\nfrom probewise import FSDD\nFSDD().fit(np.eye(4), [0, 1, 0, 1])"
+    third = subprocess.run([sys.executable, "-c", another], env=environment, capture_output=True, text=True, check=True)
+    assert third.stderr == ""  # other kernels, but the line is shown once
     assert any(path.suffix == ".nbc" for path in tmp_path.rglob("*"))
 
 

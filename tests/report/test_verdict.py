@@ -7,7 +7,9 @@ import pytest
 from probewise.report.sentences import predicts, verdict
 
 SCORE = {"measure": "accuracy", "score": 0.83, "std_error": 0.05, "guess": 0.75, "shuffled": None}
-SIZES = {"size": [1, 4], "score": [0.8, 0.83], "suggested": 4, "nested": True, "guess": 0.75, "measure": "accuracy"}
+SIZES = {"size": [1, 4], "score": [0.8, 0.83], "suggested": 4, "nested": True, "guess": 0.75, "measure": "accuracy"} | {
+    "features": []
+}
 RARE = {"is_imbalanced": True, "auc_error": 0.03, "base_rate": 0.95}
 PREDICTIONS = {"none": None, "no rare class": {"is_imbalanced": False, "auc": 0.9}, "AUC 0.9": RARE | {"auc": 0.9}}
 PREDICTIONS |= {"AUC 0.52": RARE | {"auc": 0.52}, "numbers": {"rmse": 1.5, "r2": 0.9}}
@@ -69,8 +71,8 @@ def test_pairs_clusters_and_stability_are_in_the_verdict():
     facts["selection"] = {"top": 20, "shared": 6.4, "shared_by_chance": 0.4}
     assert verdict(facts)[0] == (
         "2 features are related to state at a false discovery rate of 10%. 1 is needed given the others; it can be "
-        "exchanged for a neighbor. The best one is a. b and c act together. Two random halves of the samples have 6.4 "
-        "of their top 20 features in common (0.4 by chance)."
+        "exchanged for a neighbor. The needed feature with the best rank is a. b and c act together. Two random halves "
+        "of the samples have 6.4 of their top 20 features in common (0.4 by chance)."
     )
     facts = summary(0, 0, False, "none", [], [])
     facts["interactions"] = {"pairs": [{"first": "b", "second": "c", "only_together": True}]}

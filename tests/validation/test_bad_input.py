@@ -372,7 +372,8 @@ def masked(array, cell):
     return np.ma.masked_array(array, np.arange(array.size).reshape(array.shape) == cell)
 
 
-NUMBERS_ARE_ANSWERED = but(None, FOR_NUMBERS, "DAF-function")
+CORRELATED = ("MRMR", "CFS", "FCBF")  # filters that use correlations with a numeric target
+NUMBERS_ARE_ANSWERED = but(None, FOR_NUMBERS, "DAF-function", *CORRELATED)
 COMPLEX = "Complex data not supported: {} is complex128; give real numbers, such as {}.real"
 NOT_FINITE = (
     r"X contains (NaN or )?infinity in 1 of 4 columns \({}\): (fill missing values inside .*, or )?impute or leave out"

@@ -5,11 +5,13 @@ import pytest
 import scipy.sparse as sp
 
 from probewise import DAF, Tournament
+from probewise.criteria import Average, Linear
 from probewise.evaluation import size_curve
 from probewise.report.sentences import notes_on_run
 from probewise.stopping import MaxProbes
+from probewise.validation.contents import scale_for, uneven_widths
 from probewise.validation.stores import Stored
-from probewise.validation.tables import scale_for, scaled, uneven_widths
+from probewise.validation.tables import scaled
 
 
 def table(seed=0):
@@ -39,11 +41,12 @@ def test_standard_and_ranks():
 
 def test_sparse_stays_sparse():
     X = sp.random_array((20, 8), density=0.3, rng=0, format="csr") * 50
-    divided = scaled(X, "standard")
-    assert divided.format == "csr"
-    assert divided.nnz == X.nnz
+    for scale in ("standard", "largest"):
+        divided = scaled(X, scale)
+        assert divided.format == "csr"
+        assert divided.nnz == X.nnz
+        assert scaled(divided, scale) is divided
     assert abs(divided).max() == 1
-    assert scaled(divided, "standard") is divided
     with pytest.raises(ValueError, match="scale='rank' would fill a sparse table"):
         scale_for("rank", X)
 
@@ -53,7 +56,7 @@ def test_auto_makes_no_copy_of_what_is_not_in_memory():
     assert scale_for("auto", stored) is None
     with pytest.raises(ValueError, match="scale='standard' copies the table, which is not in memory: use scale=None"):
         scale_for("standard", stored)
-    with pytest.raises(ValueError, match="scale='log' must be 'standard', 'rank', 'auto' or None"):
+    with pytest.raises(ValueError, match="scale='log' must be 'standard', 'largest', 'rank', 'auto' or None"):
         DAF(scale="log").fit(np.zeros((4, 3)), [0, 1, 0, 1])
 
 
@@ -90,6 +93,39 @@ def test_columns_of_like_width_stay_as_they_are(tmp_path):
     run = Tournament(n_probes=100, ledger=tmp_path / "run", scale="standard", random_state=0).fit(X, y)
     resumed = run.set_params(scale="auto").fit(X, y)  # a resumed run keeps the scale in the ledger
     assert resumed.run_.settings.scale == "standard"
+
+
+def test_a_table_is_scaled_by_its_values_and_not_by_how_it_is_stored():
+    random = np.random.default_rng(0)
+    counts = random.poisson(0.05, (300, 80)) * random.integers(1, 4, (300, 80))
+    even, uneven, dense = counts.astype(float), counts * np.where(np.arange(80) == 3, 5000.0, 1.0), 1.0 + counts
+    dense[:, 4] *= 1000
+    for X, scale in ((even, None), (uneven, "largest"), (dense, "standard")):
+        assert scale_for("auto", X) == scale
+        assert scale_for("auto", sp.csr_array(X)) == scale
+    signal = np.array(counts[:, :3].sum(axis=1) > 0, dtype=int)
+    for X in (even, uneven, dense):
+        options = {"criterion": "linear", "n_probes": 300, "random_state": 0}
+        rankings = [Tournament(**options).fit(matrix, signal).ranking_ for matrix in (X, sp.csr_array(X))]
+        np.testing.assert_array_equal(*rankings)
+        assert set(np.argsort(rankings[0])[:3]) == {0, 1, 2}
+
+
+def test_narrow_columns_are_standardized_because_a_penalty_would_dominate():
+    random = np.random.default_rng(0)
+    X, y = 0.02 * random.standard_normal((80, 30)), random.standard_normal(80)
+    y += 100 * X[:, 5] + 100 * X[:, 9]
+    assert scale_for("auto", X) == "standard"
+    narrow = Tournament(n_probes=300, random_state=0).fit(X, y)
+    assert set(np.argsort(narrow.ranking_)[:2]) == {5, 9}
+    raw = Tournament(n_probes=300, random_state=0, scale=None).fit(X, y)
+    assert narrow.run_.ledger.values().max() > raw.run_.ledger.values().max() + 0.2
+
+
+def test_a_sparse_matrix_is_scored_by_the_linear_model_alone():
+    X, y = sp.random_array((60, 40), density=0.05, rng=0, format="csr"), np.arange(60) % 2
+    assert isinstance(Tournament(n_probes=50, random_state=0).fit(X, y).criterion_, Linear)
+    assert isinstance(Tournament(n_probes=50, random_state=0).fit(X.toarray(), y).criterion_, Average)
 
 
 def test_widths_that_rule_distances_are_told():

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from ..io import Table
     from ..stopping import Rule
 
-METHODS = {name.lower(): name for name, home in _MODULE_OF.items() if home != "forest"}
+METHODS = {name.lower(): name for name, home in _MODULE_OF.items() if home not in ("forest", "validation.frames")}
 RANKING_METHODS = ["tournament", "daf", *(name for name in METHODS if name not in ("tournament", "daf", "sffs"))]
 ERROR = "error"  # --missing error: missing values are refused
 PROBING = ("tournament", "daf")
@@ -219,7 +219,7 @@ def _criterion(name: str, method: str, table: Table, *, task: str | None, missin
     if name == "auto" and method == "tournament":
         from ..tournament import default_criterion
 
-        return default_criterion(len(table.y), **options)
+        return default_criterion(len(table.y), is_sparse=hasattr(table.X, "tocsr"), **options)
     from ..criteria import as_criterion
 
     criterion = as_criterion(name, table.X)

@@ -98,9 +98,9 @@ NProbes = Annotated[int | None, method_option(metavar="N", show_default=False, h
     "number of rows.")]
 TimeLimit = Annotated[float | None, method_option(metavar="TIME", parser=seconds_in, help=
     "Stop after this time: seconds, or a duration such as 5m or 1h30m. A resumed run continues to count.")]
-NFeaturesToSelect = Annotated[str | None, method_option(metavar="N|stands_out|size_curve", help=
-    "How many features to select. For daf also stands_out: the features that are related to the target; or size_curve: "
-    "as many as predict best. Default: as many as --top.")]
+NFeaturesToSelect = Annotated[str | None, method_option(metavar="N|auto|stands_out", help=
+    "How many features to select; auto: the fewest that predict as well as the best number, without near copies; for "
+    "daf also stands_out: the features that are related to the target. Default: as many as --top.")]
 
 Fdr = Annotated[float, method_option(metavar="SHARE", help=
     "The false discovery rate of the tests of features: the accepted share of false ones among the features that are "

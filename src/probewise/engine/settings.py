@@ -277,7 +277,7 @@ def _read_schedule(stored: Mapping[str, Any], units: Units) -> Schedule | None:
 def _read_rows(stored: Mapping[str, Any]) -> dict[str, Any]:
     scale, uneven, used = stored.get("scale"), stored.get("uneven"), stored.get("rows_used")
     missing = stored.get("missing")
-    _require(scale in (None, "standard", "rank"), uneven is None or len(uneven) == 2)
+    _require(scale in (None, "standard", "largest", "rank"), uneven is None or len(uneven) == 2)
     _require(missing in (None, "mean", "median"))
     _require(used is None or (isinstance(used, int) and 1 <= used <= stored["shape"][0]))
     uneven = None if uneven is None else tuple(float(width) for width in uneven)

@@ -18,6 +18,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from ..criteria.base import Target
+from ..validation.errors import warn
 from ..validation.parameters import check_parameter, whole_number
 from ..validation.survival import outcome_array
 from ..validation.tables import is_frame
@@ -35,6 +36,7 @@ from .sizes import (
     require_splittable,
     size_curve,
     splits_for,
+    suggested_size,
     warn_if_groups_missing,
 )
 
@@ -53,8 +55,9 @@ class NestedScore:
     n_folds : int
         Number of folds in each repetition.
     sizes : array of int64
-        For each fold, the best number of features in the other folds of the repetition, which test on rows that this
-        fold trains on. 0 where guessing, without any feature, is as good.
+        For each fold, the number of features by the one-standard-error rule: the smallest one whose mean over the other
+        folds of the repetition, which test on rows that this fold trains on, is within one standard error of the best.
+        The standard error is that of all repetitions. 0 where guessing, without any feature, is within it, too.
     scores : array of float64
         Score of each fold with that number of features; the score of guessing where it is 0.
     mean, std_error : float
@@ -85,7 +88,13 @@ class NestedScore:
     def sizes(self) -> Columns:
         repetitions = self.curve.scores.reshape(-1, self.n_folds, len(self.curve.sizes))
         others = (np.delete(scores, fold, axis=0) for scores in repetitions for fold in range(self.n_folds))
-        return np.array([_best_size(replace(self.curve, scores=scores)) for scores in others])
+        return np.array([self._size(scores.mean(axis=0)) for scores in others])
+
+    def _size(self, means: Floats) -> int:
+        best, errors = int(np.argmax(means)), np.nan_to_num(self.curve.std_error)
+        if self.guess is not None and means[best] - errors[best] <= self.guess:
+            return 0
+        return suggested_size(self.curve.sizes, means, errors)
 
     @property
     def scores(self) -> Floats:
@@ -109,16 +118,6 @@ class NestedScore:
     @property
     def beats_guessing(self) -> bool | None:
         return None if self.guess is None else bool(self.mean - CONVINCING * self.std_error > self.guess)
-
-
-def _best_size(curve: SizeCurve) -> int:
-    """The number of features with the best score, smoothed over neighboring sizes; 0 where guessing is as good.
-
-    The one-standard-error rule would choose too few features here, because the error of four folds is large.
-    """
-    means = np.convolve(np.pad(curve.mean, 1, mode="edge"), (0.25, 0.5, 0.25), mode="valid")
-    best = int(np.argmax(means))
-    return 0 if curve.guess is not None and means[best] <= curve.guess else int(curve.sizes[best])
 
 
 def nested_score(
@@ -165,6 +164,21 @@ def nested_score(
     return replace(score, shuffled=_repeated(1, selector, X, other, **options).mean)
 
 
+def automatic_size(selector: Any, X: Any, y: Any, **options: Any) -> SizeCurve:
+    """The curve that suggests the number of features; a warning where the selected features may be noise."""
+    try:
+        score = nested_score(selector, X, y, **options)
+    except ValueError as reason:  # few rows, or a list of splits
+        warn(f"the number of features was not chosen on held-out rows: {reason}")
+        return size_curve(selector, X, y, **options)
+    if score.beats_guessing is False:
+        warn(
+            "no number of features predicts convincingly better than guessing: the "
+            f"{score.curve.suggested} selected features may be noise"
+        )
+    return score.curve
+
+
 def shuffled_target(target: NDArray[Any], group: NDArray[np.int64] | None, random: np.random.Generator) -> NDArray[Any]:
     """Shuffle whole groups (numbered from 0) where each has a single target, else the rows within each group."""
     if group is None:
@@ -192,7 +206,7 @@ def probes_of_a_copy(selector: Any) -> int | None:
     if run is None:
         return None
     if getattr(selector, "time_limit", None) is not None:
-        return max(1, run.ledger.n_probes // (2 * FOLDS))  # all copies together take half as long as the run
+        return max(1, run.ledger.n_probes // (4 * FOLDS))  # all copies together take a quarter of the time
     return max(min(MIN_PROBES, run.ledger.n_probes), run.ledger.n_probes // FOLDS)
 
 

@@ -24,6 +24,7 @@ from ..validation.parameters import is_whole
 from ..validation.stores import Stored
 from ..validation.survival import outcome_array
 from ..validation.tables import is_frame
+from .representatives import distinct_ranking
 from .subset_scorer import SubsetScorer as SubsetScorer
 from .subset_scorer import TooFewRows as TooFewRows
 from .subset_scorer import splits_for as splits_for
@@ -63,11 +64,12 @@ class SizeCurve:
     guess : float or None
         J without any feature: the most frequent class, or the mean of y; None: not known.
     guess_error : float
-        Standard error of the score of guessing; NaN: not known.
+        Standard error of the score of guessing, which counts groups and not rows if there are any; NaN: not known.
     test_to_train : float
         Number of test rows divided by number of training rows in a fold.
-    check : SizeCurve or None
-        For a curve that is not nested, a nested curve that shows what holds on held-out rows.
+    ranking : array of int or None
+        The ranking of all rows with near copies of better features at the end (see `representatives`): the features
+        with ranks up to ``suggested`` are enough.
     chosen : sequence of (split, list of arrays)
         For each fold its rows, and the columns of the criterion's matrix at each size.
 
@@ -95,15 +97,13 @@ class SizeCurve:
     guess: float | None = None
     guess_error: float = np.nan
     test_to_train: float = 0.0
-    check: SizeCurve | None = None
+    ranking: Columns | None = None
     chosen: Sequence[tuple[Split, list[Columns]]] = ()
 
     def __repr__(self) -> str:
         marks = {self.best: "best", self.suggested: "suggested"}
         columns: dict[str, list[Any]] = {"features": self.sizes.tolist(), self.measure: self.mean.tolist()}
         columns["std_error"] = self.std_error.tolist()
-        if self.check is not None:
-            columns["held-out"] = self.check.mean.tolist()
         columns[""] = [marks.get(size, "") for size in self.sizes.tolist()]
         ranking = "ranked again in each fold" if self.nested else "ranked once on all rows"
         title = f"SizeCurve: {self.measure} by number of features, {ranking}"
@@ -131,13 +131,11 @@ class SizeCurve:
     def beats_guessing(self) -> bool | None:
         """Whether the best mean is above guessing by two standard errors; None where guessing is not known.
 
-        The nested curve is used, if there is one. The standard error is the larger one of the error over folds and the
+        The standard error is the larger one of the error over folds and the
         error of guessing, both times sqrt(1 + n_folds * test_to_train), because folds share training rows. One in 17
         tables of pure noise passes if the curve is nested; most pass if it is not, because the ranking has numbers the
         test rows.
         """
-        if self.check is not None:
-            return self.check.beats_guessing
         if self.guess is None:
             return None
         best = int(np.argmax(self.mean))
@@ -166,6 +164,8 @@ def size_curve(
     seed: int = 0,
 ) -> SizeCurve:
     """Cross-validated J of the best 1, 2, ... features of a fitted selector, and the fewest that are good enough.
+
+    Near copies of better features count last (see `representatives`), unless the selector chose features as a set.
 
     Parameters
     ----------
@@ -205,22 +205,23 @@ def size_curve(
     of_rows = {name: np.asarray(values) for name, values in of_rows.items() if values is not None}
     criterion = criterion_of(selector, numbers)
     target = Target.of(y, getattr(criterion, "task", "auto"))
-    curve_sizes, table = as_sizes(selector, sizes), X if is_frame(X) else numbers
+    ranking, n_representatives = distinct_ranking(selector, numbers)
+    curve_sizes, table = as_sizes(selector, sizes, n_representatives), X if is_frame(X) else numbers
     if nested:
         require_splittable(selector)
 
     def choose(rows: Columns) -> list[Columns]:
         if not nested:
-            return columns_at_sizes(selector, curve_sizes.tolist())
+            return columns_at_sizes(selector, curve_sizes.tolist(), ranking)
         copy = ranked_on_rows(selector, table, y, rows, curve_sizes.tolist(), of_rows, n_probes=n_probes)
-        return columns_at_sizes(copy, curve_sizes.tolist())
+        return columns_at_sizes(copy, curve_sizes.tolist(), distinct_ranking(copy, rows_of(numbers, rows))[0])
 
     matrix, splits = selector._criterion_input(numbers), splits_for(cv, target, groups, seed=seed)
     missing = getattr(selector, "missing", None)
     scorer = SubsetScorer.like(criterion, numbers, target, scoring_for(selector, target, splits), missing)
-    return curve_along(
-        choose, matrix, y, target, curve_sizes, splits, scorer, nested=nested, sample_weight=sample_weight
-    )
+    options = {"nested": nested, "sample_weight": sample_weight, "groups": groups}
+    curve = curve_along(choose, matrix, y, target, curve_sizes, splits, scorer, **options)
+    return replace(curve, ranking=ranking)
 
 
 def scoring_for(selector: Any, target: Target, splits: Sequence[Split]) -> Any:
@@ -240,20 +241,6 @@ def warn_if_groups_missing(selector: Any, groups: Any) -> None:
         )
 
 
-def checked_size_curve(selector: Any, X: Any, y: Any, **options: Any) -> SizeCurve:
-    """The size curve of the ranking itself, with a nested curve that says whether it is better than guessing.
-
-    The nested curve does not choose the size, because rankings of fewer rows need other sizes. Where there can be none,
-    as with few rows or with a list of splits, a warning says why.
-    """
-    curve = size_curve(selector, X, y, **options)
-    try:
-        return replace(curve, check=size_curve(selector, X, y, nested=True, **options))
-    except ValueError as reason:
-        warn(f"the size curve was not compared with guessing on held-out rows: {reason}")
-        return curve
-
-
 def curve_along(
     choose: Choose,
     matrix: tuple[Any, Subsets | None],
@@ -265,6 +252,7 @@ def curve_along(
     *,
     nested: bool,
     sample_weight: Any = None,
+    groups: Any = None,
 ) -> SizeCurve:
     """The curve of the subsets that ``choose`` returns for the training rows of a fold, one for each size.
 
@@ -274,7 +262,7 @@ def curve_along(
     X = X.tocsc() if sp.issparse(X) else X
     chosen = [(split, columns_of_each(choose(split[0]), columns)) for split in splits]
     scores = np.array([scorer.scores(X, y, split, subsets, sample_weight) for split, subsets in chosen])
-    guess, chance = scorer.guessing(y, target, splits, sample_weight)
+    guess, chance = scorer.guessing(y, target, splits, sample_weight, groups)
     share = float(np.mean([len(test) / len(train) for train, test in splits]))
     return SizeCurve(sizes, scores, scorer.measure(target), scorer.words, nested, guess, chance, share, chosen=chosen)
 
@@ -286,8 +274,8 @@ def criterion_of(selector: Any, X: Any = None) -> Criterion | None:
     return as_criterion(selector.criterion, X)
 
 
-def as_sizes(selector: Any, sizes: Iterable[int] | None = None) -> Columns:
-    """The requested sizes, or default sizes from the smallest to the largest that the selector can give.
+def as_sizes(selector: Any, sizes: Iterable[int] | None = None, most: int = MAX_SIZE) -> Columns:
+    """The requested sizes; or default sizes, from the smallest to the largest that the selector can give, or ``most``.
 
     Features that share a rank, as in a group, count as one. Features of ``keep`` are part of every size.
     """
@@ -305,7 +293,8 @@ def as_sizes(selector: Any, sizes: Iterable[int] | None = None) -> Columns:
         return spaced_sizes(int(selector.get_support().sum()))
     # A tournament ranks dropped features too, by the round they reached.
     scores = selector.run_.coefficient()[0] if hasattr(selector, "run_") else getattr(selector, "scores_", None)
-    return spaced_sizes(n_ranks if scores is None or ranking is None else ranks_known(ranking, scores), least)
+    n_known = n_ranks if scores is None or ranking is None else ranks_known(ranking, scores)
+    return spaced_sizes(min(most, n_known), least)
 
 
 def ranks_known(ranking: Columns, scores: Floats) -> int:
@@ -319,11 +308,11 @@ def spaced_sizes(n_features: int, least: int = 1, steps: int = N_SIZES) -> Colum
     return np.unique(np.geomspace(least, most, steps).round().astype(np.int64))
 
 
-def columns_at_sizes(selector: Any, sizes: Iterable[int]) -> list[Columns]:
-    """The columns that a fitted selector takes at each size: from its path, if it has one, else from its ranking."""
+def columns_at_sizes(selector: Any, sizes: Iterable[int], ranking: Columns | None = None) -> list[Columns]:
+    """The columns that a fitted selector takes at each size: from its path, if it has one, else from the ranking."""
     path = getattr(selector, "path_", None)
     if path is None:
-        return up_to_rank(selector.ranking_, sizes)
+        return up_to_rank(selector.ranking_ if ranking is None else ranking, sizes)
     on_path = [max((size for size in path if size <= wanted), default=min(path)) for wanted in sizes]
     return [np.array(path[size][1], dtype=np.int64) for size in on_path]
 

@@ -83,13 +83,18 @@ class SubsetScorer:
         return "accuracy" if target.is_classification else "R²"
 
     def guessing(
-        self, y: NDArray[Any], target: Target, splits: Sequence[Split], sample_weight: Any = None
+        self, y: NDArray[Any], target: Target, splits: Sequence[Split], sample_weight: Any = None, groups: Any = None
     ) -> tuple[float | None, float]:
-        """J without any feature and its standard error over rows; None and NaN where not known."""
+        """J without any feature and its standard error over rows, or over groups; None and NaN where not known."""
         if self.measure(target) == "accuracy":
             weights = np.ones(len(y)) if sample_weight is None else np.asarray(sample_weight, dtype=np.float64)
             total = weights.sum()
-            share = float(np.bincount(target.values, weights).max() / total)
+            of_class = np.bincount(target.values, weights)
+            share = float(of_class.max() / total)
+            if groups is not None:
+                deviations = weights * ((target.values == of_class.argmax()) - share)
+                of_group = np.bincount(np.unique(groups, return_inverse=True)[1], deviations)
+                return share, float(np.sqrt((of_group**2).sum()) / total)
             return share, float(np.sqrt(share * (1 - share) * (weights**2).sum()) / total)
         if target.survival is not None:
             return 0.5, error_of_guessing(target.survival)

@@ -27,6 +27,9 @@ class CFS(StepwiseFilter):
     uncertainty between feature and class, and r_ff that between two features. Correlations are computed when the search
     needs them, without a matrix of all pairs.
 
+    For a numeric target, nothing is discretized: |r|, Pearson's absolute correlation, takes the place of the
+    symmetrical uncertainty (Hall 2000).
+
     Parameters
     ----------
     discretization : str or int, default="mdl"
@@ -86,6 +89,8 @@ class CFS(StepwiseFilter):
     search: str = "best_first"
     start: str = "empty"
     max_stale: int = 5
+
+    _takes_numbers = True
 
     def fit(self, X: Any, y: Any) -> CFS:
         """Discretize the features, then search."""

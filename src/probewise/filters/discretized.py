@@ -14,13 +14,56 @@ from .._selector import MISSING_CATEGORY, Accepts, Selector
 from ..criteria.base import Target
 from ..discretize import SUPERVISED, cut_points, encode, require_method
 from ..engine.tally import positions
-from ..executors import Map, threads
-from ..information import Codes
+from ..executors import Map, in_turn, threads
+from ..information import DECIMALS
+from ..validation.errors import ParameterError
 from ..validation.parameters import discrete_columns
 from ..validation.tables import SQUARED, number_categories
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Correlated:
+    """Columns of a table with a numeric target: correlations in place of the counts of `Codes`."""
+
+    columns: Floats  # with mean 0 and length 1; constant columns are 0
+
+    @classmethod
+    def of(cls, X: Any) -> Correlated:
+        columns = np.array(X.toarray() if hasattr(X, "toarray") else X, dtype=np.float64)
+        columns[:, np.ptp(columns, axis=0) == 0] = 0.0
+        columns -= columns.mean(axis=0)
+        length = np.sqrt((columns**2).sum(axis=0))
+        return cls(columns / np.where(length > 0, length, 1.0))
+
+    @property
+    def n_columns(self) -> int:
+        return self.columns.shape[1]
+
+    def against(self, base: Any, columns: Integers | None = None, *, map: Map | None = None) -> Correlations:
+        """Correlations of ``base``, a column of numbers or the number of one, with each column."""
+        target = self.columns[:, base] if np.ndim(base) == 0 else Correlated.of(np.asarray(base)[:, None]).columns[:, 0]
+        others = self.columns if columns is None else self.columns[:, columns]
+        return Correlations(np.minimum(np.round(np.abs(target @ others), DECIMALS), 1.0))
+
+
+@dataclass(frozen=True, eq=False)
+class Correlations:
+    """Absolute correlations, and the information that columns with a normal distribution would share."""
+
+    uncertainty: Floats
+
+    @property
+    def information(self) -> Floats:
+        return np.round(-0.5 * np.log2(np.maximum(1 - self.uncertainty**2, 1e-12)), DECIMALS)
+
+    def add_to(self, sums: Floats, taken: int, redundancy: Floats, partners: Integers) -> None:
+        """As `Shared.add_to`."""
+        sums += self.information
+        is_larger = (self.uncertainty > redundancy) & (np.arange(len(sums)) != taken)
+        redundancy[is_larger], partners[is_larger] = self.uncertainty[is_larger], taken
 
 
 @dataclass(eq=False, repr=False)
@@ -31,21 +74,30 @@ class DiscretizedFilter(Selector):
     discrete_features: Any = "auto"
     n_jobs: int | None = None
 
+    _takes_numbers = False  # as targets
+
     @property
     def _accepts(self) -> Accepts:
         method = getattr(self, "discretization", None) or getattr(self, "levels", None)
         # Methods that use only the order of values take columns of any width.
         return Accepts(stores=True, categories=True, widths=None if method in SUPERVISED else SQUARED)
 
-    def _encoded(self, X: Any, y: Any, method: str | int | Callable[[int, int], int]) -> tuple[Codes, Integers, Map]:
-        """Codes of X, class codes of y, and a thread map; ``method`` may be a function of (n_rows, n_classes)."""
+    def _encoded(self, X: Any, y: Any, method: str | int | Callable[[int, int], int]) -> tuple[Any, NDArray[Any], Map]:
+        """Codes of X, class codes of y, and a thread map; ``method`` may be a function of (n_rows, n_classes).
+
+        With a numeric target, `Correlated` columns in place of codes, for the filters that take numbers.
+        """
         if not callable(method):
             require_method("levels" if hasattr(self, "levels") else "discretization", method)
         X, is_category = number_categories(X, MISSING_CATEGORY)
         X, y = self._checked(X, y)
         X = X.tocsc() if hasattr(X, "tocsc") else X
-        target = Target.of_classes(y)
+        target = Target.of(y) if self._takes_numbers else Target.of_classes(y)
         names = getattr(self, "feature_names_in_", None)
+        if not target.is_classification:
+            if is_category is not None and is_category.any():
+                raise ParameterError("categorical columns need classes: cut y into classes, or use DAF or Tournament")
+            return Correlated.of(X), target.values, in_turn
         discrete = discrete_columns(self.discrete_features, X.shape[1], names, is_category)
         map = threads(self.n_jobs)
         self.classes_ = np.asarray(target.classes)

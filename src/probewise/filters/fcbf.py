@@ -21,6 +21,8 @@ class FCBF(StepwiseFilter):
     selected, every later g with SU(g, f) >= SU(g, C) is dropped, because f is an approximate Markov blanket of g. The
     method determines the number of features itself.
 
+    For a numeric target, nothing is discretized: |r|, Pearson's absolute correlation, takes the place of SU.
+
     Parameters
     ----------
     threshold : float, default=0.0
@@ -68,6 +70,8 @@ class FCBF(StepwiseFilter):
     _: KW_ONLY
     threshold: float = 0.0
     discretization: str | int = "mdl"
+
+    _takes_numbers = True
 
     def fit(self, X: Any, y: Any) -> FCBF:
         """Discretize the features, then select one at a time."""

@@ -59,6 +59,8 @@ class InformationFilter(StepwiseFilter):
 class MRMR(InformationFilter):
     """Minimum redundancy, maximum relevance: I(f; C) minus the mean of I(f; g) over the selected features g.
 
+    For a numeric target, nothing is discretized: I is that of normal variables with correlation r, -log2(1 - r^2) / 2.
+
     Parameters
     ----------
     n_features_to_select : int, float or None, default=None
@@ -115,6 +117,8 @@ class MRMR(InformationFilter):
     _: KW_ONLY
     levels: str | int = "sigma"
     scheme: str = "difference"
+
+    _takes_numbers = True
 
     def fit(self, X: Any, y: Any) -> Self:
         """Discretize the features, then select one at a time."""

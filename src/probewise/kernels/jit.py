@@ -30,7 +30,7 @@ OPTIONS: dict[str, Any] = {"nogil": True, "error_model": "numpy"}
 
 
 class CompileNotice(event.Listener):
-    """Log one line per process when kernels are compiled, so that a first call does not seem to hang.
+    """Log one line when kernels are first compiled, so that a first call does not seem to hang.
 
     numba announces a compilation only if the disk cache does not contain the kernel.
     """
@@ -38,6 +38,7 @@ class CompileNotice(event.Listener):
     def __init__(self) -> None:
         self.is_shown = False
         self.is_cached = True
+        self.folder: Path | None = None  # of the cache
         self.depth = 0  # compilations under way, one inside the other
         self.seconds = 0.0  # spent on compilation so far
 
@@ -47,7 +48,18 @@ class CompileNotice(event.Listener):
             self.started = time.perf_counter()
         if not self.is_shown and "probewise" in event.data["dispatcher"].py_func.__module__:
             self.is_shown = True
-            log.warning(CACHED if self.is_cached else NOT_CACHED)
+            if not (self.is_cached and self._was_shown_before()):
+                log.warning(CACHED if self.is_cached else NOT_CACHED)
+
+    def _was_shown_before(self) -> bool:
+        """Whether another process has shown the line for this release; later ones compile a few kernels more."""
+        if self.folder is None:
+            return False
+        mark = self.folder / f"compiling-{SOURCE_STAMP}"
+        with suppress(OSError):
+            mark.touch(exist_ok=False)
+            return False
+        return mark.exists()
 
     def on_end(self, event: Any) -> None:
         self.depth -= 1
@@ -82,6 +94,7 @@ def njit_cached(function: Callable[..., Any]) -> Any:
         notice.is_cached = False
         return numba.njit(**OPTIONS)(function)
     cache = compiled._cache
+    notice.folder = Path(cache.cache_path)
     cache._cache_file._source_stamp = SOURCE_STAMP
     cache.save_overload = _ignoring_full_disk(cache.save_overload)
     return compiled

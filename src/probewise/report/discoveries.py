@@ -48,7 +48,8 @@ def interactions(
 ) -> dict[str, Any]:
     """Pairs of features whose product is related to the target beyond what the two do alone."""
     rows, features = findings.shape or (0, len(findings.names)) if data is None else data.X.shape
-    if rows * features**2 / 2 > MAX_PRODUCTS:
+    is_hurried = getattr(findings.selector, "time_limit", None) is not None
+    if rows * features**2 / 2 > (MAX_PRODUCTS / 10 if is_hurried else MAX_PRODUCTS):
         raise Unavailable(f"the pairs of {features:,} features are too many (call probewise.inference.pairs)")
     try:
         found = _pairs(findings, data, fdr)

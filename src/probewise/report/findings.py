@@ -147,7 +147,7 @@ def findings_of_ledger(ledger: Ledger, coefficient: str | None = None) -> Findin
 def _criterion_with_description(text: str) -> Criterion | None:
     """The built-in criterion with this description and default parameters, apart from ``task`` and ``missing``."""
     for task, missing in product(("auto", "classification", "regression"), (None, "mean", "median")):
-        parameters = {"task": task, "missing": missing}
+        parameters: dict[str, Any] = {"task": task, "missing": missing}
         candidates: list[Criterion] = [default_criterion(2 * k, **parameters) for k in range(1, N_NEIGHBORS + 1)]
         for criterion in (kind() for kind in NAMES.values()):
             known = criterion.get_params()

@@ -34,6 +34,7 @@ from .sentences import (
     percent,
     predicts,
     selection_sentence,
+    standing_for,
 )
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -69,7 +70,7 @@ def render_html(summary: dict[str, Any]) -> str:
         undefined=jinja2.StrictUndefined,
     )
     environment.filters |= {"percent": percent, "number": number, "count": count, "one_line": one_line, "span": span}
-    environment.filters |= {"pair": pair_sentence, "selection": selection_sentence}
+    environment.filters |= {"pair": pair_sentence, "selection": selection_sentence, "standing_for": standing_for}
     environment.filters["cell"] = typeset_cell
     unescaped = jinja2.utils.markupsafe.Markup
     columns, labels = summary["ranking"]["columns"], summary["ranking"]["labels"]

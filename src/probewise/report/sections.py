@@ -5,6 +5,7 @@ Each function returns a dict of JSON values, or raises `Unavailable` with the re
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from ..evaluation import nested_score as evaluate_nested
 from ..evaluation import selection_frequency
 from ..evaluation import sizes as size_curve
 from ..evaluation.nested import MODELS, held_out_predictions
+from ..evaluation.representatives import copies_and_bands, distinct_ranking
 from ..filters.fsdd import FSDD
 from ..validation.stores import column_slices
 from ..validation.tables import columns_not_finite, extremes
@@ -31,6 +33,7 @@ MAX_CONFUSED = 10  # classes of a confusion matrix
 IMBALANCED = 0.4  # share of the rarest class, relative to an equal share
 N_NAMED = 10  # columns with missing values, and constant columns
 MAX_CHECKS = 200
+N_STANDING = 20  # suggested features of which near copies are shown
 N_CORRELATED, SIMILAR = 30, 0.9  # absolute correlation of nearly identical features
 N_DRAWN, MAX_CLASSES, MAX_POINTS, MAX_SAMPLES = 12, 6, 40, 200
 SHUFFLED_SECONDS = 5.0  # runs up to this long are repeated with shuffled targets
@@ -290,7 +293,12 @@ def score_by_size(findings: Findings, nested: size_curve.SizeCurve | None, data:
     samples, so the scores are optimistic.
     """
     curve = getattr(findings.selector, "size_curve_", None) or nested or _curve_of_ranking(findings, data)
+    features: list[dict[str, Any]] = []
+    if curve.ranking is not None and findings.selector is not None and data is not None:
+        columns = size_curve.columns_at_sizes(findings.selector, [curve.suggested], curve.ranking)[0][:N_STANDING]
+        features = copies_and_bands(findings.selector, data.X, findings.names, columns)
     return {
+        "features": features,
         "size": curve.sizes.tolist(),
         "score": json_numbers(curve.mean),
         "std_error": json_numbers(curve.std_error),
@@ -302,7 +310,6 @@ def score_by_size(findings: Findings, nested: size_curve.SizeCurve | None, data:
         "nested": curve.nested,
         "guess": curve.guess,
         "beats_guessing": curve.beats_guessing,
-        "nested_scores": None if curve.check is None else json_numbers(curve.check.mean),
     }
 
 
@@ -321,8 +328,9 @@ def _curve_of_ranking(findings: Findings, data: Data | None) -> size_curve.SizeC
         sizes = size_curve.spaced_sizes(size_curve.ranks_known(findings.ranking, findings.scores))
         subsets, scoring = size_curve.up_to_rank(findings.ranking, sizes.tolist()), findings.parameters.get("scoring")
     else:
-        sizes = size_curve.as_sizes(selector)
-        subsets, scoring = size_curve.columns_at_sizes(selector, sizes.tolist()), getattr(selector, "scoring", None)
+        ranking, n_representatives = distinct_ranking(selector, data.X)
+        sizes, scoring = size_curve.as_sizes(selector, None, n_representatives), getattr(selector, "scoring", None)
+        subsets = size_curve.columns_at_sizes(selector, sizes.tolist(), ranking)
     matrix: tuple[Any, Subsets | None] = (data.X, None)
     if len(findings.categorical):  # the criterion scored them one-hot encoded
         matrix = one_hot(data.X, np.isin(np.arange(data.X.shape[1]), findings.categorical))
@@ -330,7 +338,8 @@ def _curve_of_ranking(findings: Findings, data: Data | None) -> size_curve.SizeC
     scorer = size_curve.SubsetScorer.like(
         findings.criterion, data.X, data.target, scoring, getattr(selector, "missing", None)
     )
-    return size_curve.curve_along(lambda _: subsets, matrix, data.y, data.target, sizes, splits, scorer, nested=False)
+    curve = size_curve.curve_along(lambda _: subsets, matrix, data.y, data.target, sizes, splits, scorer, nested=False)
+    return curve if selector is None else replace(curve, ranking=ranking)
 
 
 def univariate(findings: Findings, data: Data) -> dict[str, Any]:

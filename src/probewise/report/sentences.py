@@ -151,7 +151,8 @@ def _which_features(summary: dict[str, Any]) -> str:
         for kind in ("needed", "related"):
             names = [name for name, yes in zip(features, ranking["columns"][kind], strict=True) if yes]
             if names:
-                best = f"The best {'one is' if len(names) == 1 else 'ones are'} {_named(names[:N_LEADERS])}"
+                best = f"The {kind} feature{'' if len(names) == 1 else 's'} with the best rank"
+                best += f" {'is' if len(names) == 1 else 'are'} {_named(names[:N_LEADERS])}"
                 return f"{sentence}. {best}.{pairs}{_how_settled(summary)}"
         is_measured = summary["nested_score"] is not None or (summary["sizes"] or {}).get("nested")
         if is_measured and predicts(summary):
@@ -190,11 +191,11 @@ def _how_many_features(summary: dict[str, Any]) -> str:
         return f"How many features are enough is not known: {omitted['sizes']}."
     if score is None and sizes["nested"] and sizes["guess"] is not None:
         score = {**sizes, "score": sizes["score"][sizes["size"].index(sizes["suggested"])], "std_error": None}
-    n_enough = count(sizes["suggested"], "feature")
+    n_enough, which = count(sizes["suggested"], "feature"), _suggested_features(sizes)
     if score is None:
         verb = "scores" if sizes["suggested"] == 1 else "score"
         return (
-            f"{n_enough} {verb} about as well as more features do. "
+            f"{n_enough} {verb} about as well as more features do.{which} "
             f"The score on held-out samples was not measured: {omitted['nested_score']}."
         )
     tests, target = summary["inference"], one_line(summary["header"]["target"] or "the target")
@@ -217,7 +218,7 @@ def _how_many_features(summary: dict[str, Any]) -> str:
             )
         return f"No number of features predicts convincingly better than guessing: {words}.{hint}"
     if found is not None:
-        return f"{n_enough} {'is' if sizes['suggested'] == 1 else 'are'} enough: {words}."
+        return f"{n_enough} {'is' if sizes['suggested'] == 1 else 'are'} enough: {words}.{which}"
     verb = "is" if sizes["suggested"] == 1 else "are"
     how = "with features chosen inside each fold"
     error = summary["predictions"]
@@ -226,7 +227,26 @@ def _how_many_features(summary: dict[str, Any]) -> str:
         if error and "rmse" in error
         else ""
     )
-    return f"{n_enough} {verb} enough: {_score_in_words(score)}, {how}{_comparison_in_words(score)}.{units}"
+    return f"{n_enough} {verb} enough: {_score_in_words(score)}, {how}{_comparison_in_words(score)}.{which}{units}"
+
+
+def _suggested_features(sizes: dict[str, Any]) -> str:
+    """The suggested features, where some of them have near copies, which rank near them and were left out."""
+    features = sizes["features"]
+    if not any(each["n_copies"] for each in features):
+        return ""
+    names = [one_line(each["feature"]) + standing_for(each) for each in features[:N_LEADERS]]
+    more = f", and {len(features) - N_LEADERS:,} more" if len(features) > N_LEADERS else ""
+    shown = ", ".join(names) + more if more else listed(names)
+    return f" Without near copies of better features {'it is' if len(features) == 1 else 'they are'} {shown}."
+
+
+def standing_for(feature: dict[str, Any]) -> str:
+    """The band or the near copies of a feature, in parentheses; "" if there are none."""
+    if feature["band"]:
+        return f" (of {one_line(feature['band'])})"
+    n_copies = feature["n_copies"]
+    return f" (with {n_copies:,} near {'copy' if n_copies == 1 else 'copies'})" if n_copies else ""
 
 
 def _score_in_words(score: dict[str, Any]) -> str:

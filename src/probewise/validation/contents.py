@@ -1,4 +1,4 @@
-"""Contents of a table: missing values, constant columns, replicates, rows in time order, and columns of ids."""
+"""Contents of a table: missing values, constant columns, ids, replicates, rows in time order, scales of columns."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from sklearn.impute import SimpleImputer
 from sklearn.utils import gen_batches
 
-from .errors import warn
+from .errors import ParameterError, warn
 from .stores import Stored
-from .tables import columns_not_finite, extremes, require_finite, some_columns
+from .tables import columns_not_finite, extremes, moments, require_finite, some_columns
 
 STRATEGIES = ("mean", "median")
 CELLS_AT_A_TIME = 2**20
@@ -34,6 +34,12 @@ N_BINS = 10
 UNITS = "patient|subject|donor|individual|participant|animal|mouse|rat|family|batch|plate|replicate|case|site|well"
 ID_NAME = re.compile(r"(^|[\s_.-])(id|uuid|guid|barcode|accession)$", re.IGNORECASE)
 GROUP_NAME = re.compile(rf"(^|[\s_.-])({UNITS})([\s_.-]?(id|no|nr|num|number|code|name))?$", re.IGNORECASE)
+# ---- scales
+LARGEST_COPY = 2**30  # bytes, up to which "auto" makes a scaled copy
+SIMILAR = 10.0  # ratio to the median deviation; below it columns are left alone: genes of one chip ranked better so
+UNEVEN = 100.0  # ratio of large to small deviations, above which the large ones dominate distances
+NARROW = 0.1  # median deviation, below which a ridge penalty of 1 would dominate: spectra
+SPARSE = 0.1  # share of cells that are not 0, up to which a table is sparse, however it is stored
 
 
 def filled(
@@ -179,3 +185,65 @@ def _runs(labels: NDArray[Any]) -> float:
     expected = float((shares**2).sum())
     variance = (expected + expected**2 - 2 * float((shares**3).sum())) / n
     return (same - expected) / np.sqrt(variance) if variance > 0 else 0.0
+
+
+# ---- scales
+
+
+def scale_for(scale: str | None, X: Any) -> str | None:
+    """The scale to use in place of "auto", which looks at the values and not at how they are stored.
+
+    Dense tables are standardized if the deviations of columns are very different, or very small. Columns of sparse
+    tables are divided by their largest value if sizes are very different; otherwise rare words would get large values.
+    """
+    if scale == "rank" and sp.issparse(X):
+        raise ParameterError("scale='rank' would fill a sparse table: use scale='standard', or None")
+    if scale is not None and scale != "auto" and isinstance(X, Stored):
+        raise ParameterError(f"scale={scale!r} copies the table, which is not in memory: use scale=None")
+    if scale != "auto":
+        return scale
+    if isinstance(X, Stored) or not _can_be_copied(X):
+        return None
+    n_cells = X.count_nonzero() if sp.issparse(X) else np.count_nonzero(X)
+    is_sparse = n_cells <= SPARSE * X.shape[0] * X.shape[1]
+    widths = _sizes_of_nonzeros(X) if is_sparse else moments(X)[1]
+    widths = widths[widths > 0]
+    if not len(widths):
+        return None
+    ratio = float(np.exp(np.abs(np.log(widths / np.median(widths))).max()))
+    if is_sparse:
+        return "largest" if ratio >= UNEVEN else None
+    return "standard" if ratio >= SIMILAR or np.median(widths) < NARROW else None
+
+
+def _can_be_copied(X: Any) -> bool:
+    n_bytes = X.nnz * 8 if sp.issparse(X) else X.shape[0] * X.shape[1] * max(4, X.dtype.itemsize)
+    return bool(n_bytes <= LARGEST_COPY)
+
+
+def uneven_widths(X: Any, scale: str | None = None) -> tuple[float, float] | None:
+    """The 5% and 95% quantiles of the columns' deviations, if they differ so much that large ones dominate distances.
+
+    None if they do not, or if scale "auto" has already found that they do not.
+    """
+    if isinstance(X, Stored) or sp.issparse(X) or (scale == "auto" and _can_be_copied(X)):
+        return None
+    deviations = _positive_deviations(X)
+    if len(deviations) < 2:
+        return None
+    low, high = (float(width) for width in np.quantile(deviations, [0.05, 0.95]))
+    return (low, high) if high > UNEVEN * low else None
+
+
+def _sizes_of_nonzeros(X: Any) -> Floats:
+    """Root mean square of the values of each column that are not 0; 0 where there are none."""
+    if sp.issparse(X):
+        squares, n_values = abs(X).astype(np.float64).power(2).sum(axis=0), X.count_nonzero(axis=0)
+    else:
+        squares, n_values = np.einsum("ij,ij->j", X, X, dtype=np.float64), np.count_nonzero(X, axis=0)
+    return np.sqrt(np.nan_to_num(np.asarray(squares, dtype=np.float64).ravel()) / np.maximum(n_values, 1))
+
+
+def _positive_deviations(X: Any) -> Floats:
+    deviations = moments(X)[1]
+    return deviations[deviations > 0]

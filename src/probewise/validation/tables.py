@@ -127,7 +127,7 @@ def _require_plain_frame(X: Any) -> None:
     if any(dates):
         raise ValueError(
             f"Input X holds dates or times in {some_columns(np.flatnonzero(dates), len(names), X.columns)}: "
-            "turn them into numbers, such as days since the first, or leave them out"
+            f"turn them into numbers, such as days since the first, or leave them out{_other_decisions(X, dates)}"
         )
 
 
@@ -146,6 +146,21 @@ def explained(X: Any) -> Iterator[None]:
         raise
 
 
+def _other_decisions(X: Any, dates: Sequence[bool] = ()) -> str:
+    """What else is to be decided about the columns of a frame, and the function that does it."""
+    columns = [X[name] for name in X.columns]
+    is_text = [not any(dates[k : k + 1]) and not _holds_numbers(column) for k, column in enumerate(columns)]
+    has_gaps = [bool((column.isna() if hasattr(X, "iloc") else column.is_null()).any()) for column in columns]
+    found = {"text": is_text if any(dates) else (), "missing values": has_gaps}
+    parts = [
+        f"{what} in {some_columns(np.flatnonzero(mask), len(columns), X.columns)}"
+        for what, mask in found.items()
+        if any(mask)
+    ]
+    also = f"; X also has {' and '.join(parts)}" if parts else ""
+    return f"{also}; probewise.prepare(X) makes numbers and categories of all columns and lists its decisions"
+
+
 def _require_number_columns(X: Any, error: ValueError | TypeError) -> None:
     """Name the columns of a frame, or of an array of objects, that are not numeric."""
     if is_frame(X):
@@ -160,7 +175,8 @@ def _require_number_columns(X: Any, error: ValueError | TypeError) -> None:
         others = "" if kinds is None or not are_categories(kinds)[bad].any() else TAKE_CATEGORIES
         raise (TypeError if isinstance(error, TypeError) else ValueError)(
             f"Input X holds other than numbers in {some_columns(bad, X.shape[1], names)}: "
-            f"encode them as numbers or leave them out{others} ({next(iter(str(error).splitlines()), '')})"
+            f"encode them as numbers or leave them out{others}{_other_decisions(X) if is_frame(X) else ''} "
+            f"({next(iter(str(error).splitlines()), '')})"
         ) from error
 
 
@@ -317,52 +333,30 @@ def kinds_of_columns(X: Any) -> NDArray[Any] | None:
 
 # ---- scaling
 
-LARGEST_COPY = 2**30  # bytes, up to which "auto" makes a scaled copy
 CELLS_AT_A_TIME = 2**18
-SIMILAR = 10.0  # ratio to the median deviation; below it columns are left alone: genes of one chip ranked better so
-UNEVEN = 100.0  # ratio of large to small deviations, above which the large ones dominate distances
-
-
-def scale_for(scale: str | None, X: Any) -> str | None:
-    """The scale to use: "auto" means "standard" if columns differ much in scale and a copy of X fits in memory."""
-    if scale == "rank" and sp.issparse(X):
-        raise ParameterError("scale='rank' would fill a sparse table: use scale='standard', or None")
-    if scale is not None and scale != "auto" and isinstance(X, Stored):
-        raise ParameterError(f"scale={scale!r} copies the table, which is not in memory: use scale=None")
-    if scale != "auto":
-        return scale
-    if isinstance(X, Stored) or not _can_be_copied(X):
-        return None
-    if sp.issparse(X):
-        return "standard"
-    deviations = _positive_deviations(X)
-    ratios = np.abs(np.log(deviations / np.median(deviations))) if len(deviations) else np.zeros(1)
-    return None if ratios.max() < np.log(SIMILAR) else "standard"
-
-
-def _can_be_copied(X: Any) -> bool:
-    n_bytes = X.nnz * 8 if sp.issparse(X) else X.shape[0] * X.shape[1] * max(4, X.dtype.itemsize)
-    return bool(n_bytes <= LARGEST_COPY)
 
 
 def scaled(X: Any, scale: str | None, categorical: NDArray[np.bool_] | None = None, weights: Any = None) -> Any:
     """X with scaled columns, or X itself if nothing changes; missing values and categories stay as they are.
 
-    "standard" subtracts the mean and divides by the standard deviation. Sparse columns are divided by their largest
-    absolute value instead, so that zeros stay zeros. "rank" replaces values by their ranks, from 0 to 1.
+    "standard" divides by the standard deviation, and subtracts the mean from columns of a dense table. "largest"
+    divides by the largest absolute value. "rank" replaces values by their ranks, from 0 to 1.
     """
     if scale is None:
         return X
     if sp.issparse(X):
-        return _divided_by_largest(X)
+        return _divided(X, _largest(X) if scale == "largest" else moments(X, weights)[1])
     if scale == "standard" and _is_standard(X, weights):
         return X
     out = np.empty(X.shape, np.result_type(X.dtype, np.float32), order="F")
     for columns in _column_batches(X):
         part = X[:, columns]
         if scale == "standard":
-            means, deviations = _moments(part, weights)
+            means, deviations = moments(part, weights)
             out[:, columns] = (part - means) / np.where(deviations > 0, deviations, 1.0)
+        elif scale == "largest":
+            largest = _largest(part)
+            out[:, columns] = part / np.where(largest > 0, largest, 1.0)
         else:
             out[:, columns] = rankdata(part, axis=0, nan_policy="omit") / part.shape[0]
     if categorical is not None:
@@ -370,29 +364,16 @@ def scaled(X: Any, scale: str | None, categorical: NDArray[np.bool_] | None = No
     return out
 
 
-def uneven_widths(X: Any, scale: str | None = None) -> tuple[float, float] | None:
-    """The 5% and 95% quantiles of the columns' deviations, if they differ so much that large ones dominate distances.
-
-    None if they do not, or if scale "auto" has already found that they do not.
-    """
-    if isinstance(X, Stored) or sp.issparse(X) or (scale == "auto" and _can_be_copied(X)):
-        return None
-    deviations = _positive_deviations(X)
-    if len(deviations) < 2:
-        return None
-    low, high = (float(width) for width in np.quantile(deviations, [0.05, 0.95]))
-    return (low, high) if high > UNEVEN * low else None
-
-
 def _column_batches(X: Any) -> Iterator[slice]:
     return gen_batches(X.shape[1], max(1, CELLS_AT_A_TIME // X.shape[0]))
 
 
-def _moments(X: Any, weights: Any = None) -> tuple[Floats, Floats]:
+def moments(X: Any, weights: Any = None) -> tuple[Floats, Floats]:
     """Means and standard deviations of the columns, without missing values."""
     means, deviations = np.empty(X.shape[1]), np.empty(X.shape[1])
+    X = X.tocsc() if sp.issparse(X) else X
     for columns in _column_batches(X):
-        part = np.asarray(X[:, columns], dtype=np.float64)
+        part = np.asarray(X[:, columns].toarray() if sp.issparse(X) else X[:, columns], dtype=np.float64)
         is_known = np.isfinite(part)
         if weights is None and is_known.all():  # twice as fast as the general formula
             mean = part.sum(axis=0) / len(part)
@@ -406,20 +387,20 @@ def _moments(X: Any, weights: Any = None) -> tuple[Floats, Floats]:
     return means, deviations
 
 
-def _positive_deviations(X: Any) -> Floats:
-    deviations = _moments(X)[1]
-    return deviations[deviations > 0]
-
-
 def _is_standard(X: Any, weights: Any) -> bool:
-    means, deviations = _moments(X, weights)
+    means, deviations = moments(X, weights)
     even = (deviations == 0) | (np.abs(deviations - 1) < 1e-3)
     return X.dtype.kind == "f" and bool((even & (np.abs(means) < 1e-3)).all())
 
 
-def _divided_by_largest(X: Any) -> Any:
-    largest = np.asarray(abs(X).max(axis=0).toarray(), dtype=np.float64).ravel()  # 1 / 1e-40 overflows in float32
-    if (np.abs(largest[largest > 0] - 1) < 1e-6).all():
+def _largest(X: Any) -> Floats:
+    largest = abs(X).max(axis=0).toarray() if sp.issparse(X) else np.fmax.reduce(np.abs(X), axis=0)
+    return np.nan_to_num(np.asarray(largest, dtype=np.float64).ravel())  # 1 / 1e-40 overflows in float32
+
+
+def _divided(X: Any, by: Floats) -> Any:
+    """Sparse columns, divided by positive numbers; X itself if all are 1."""
+    if (np.abs(by[by > 0] - 1) < 1e-6).all():
         return X
-    factors = sp.diags_array(1 / np.where(largest > 0, largest, 1.0))
+    factors = sp.diags_array(1 / np.where(by > 0, by, 1.0))
     return (X @ factors).asformat(X.format).astype(np.result_type(X.dtype, np.float32))

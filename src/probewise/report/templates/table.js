@@ -50,7 +50,7 @@ function makeTable() {
     for (const key of shown) {
       const cell = document.createElement(key === "feature" ? "th" : "td");
       if (key === "feature") cell.scope = "row";
-      else if (typeof columns[key][row] !== "string") cell.className = "number";
+      else if (!["cluster", "higher_in", "lower_in"].includes(key)) cell.className = "number";
       if (["higher_in", "difference", "correlation"].includes(key) && report.directions[row]) cell.title = report.directions[row];
       const text = cellText(key, row);
       if (key === "feature") {

@@ -1,0 +1,111 @@
+"""Representatives: near copies of better features come last; spectra need few wavelengths; bands have names."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+
+import naive
+from probewise import DAF, FSDD, Tournament
+from probewise.evaluation import representatives, size_curve
+from probewise.evaluation.representatives import copies_and_bands, distinct_ranking
+from probewise.stopping import MaxProbes
+
+
+def spectra(n_rows=90, n_columns=150, seed=0):
+    """Five broad absorption bands, 10 nm apart in columns of 2 nm; y is the first one where the fourth is corrected."""
+    random = np.random.default_rng(seed)
+    nm = 1100 + 2 * np.arange(n_columns)
+    peaks = np.exp(-(((nm - np.array([[1140], [1200], [1260], [1320], [1370]])) / 14) ** 2))
+    amounts = random.lognormal(0, 0.3, (n_rows, 5))
+    X = 0.05 * amounts @ peaks + 0.0002 * random.standard_normal((n_rows, n_columns))
+    return (
+        X,
+        10 * amounts[:, 0] - 4 * amounts[:, 3] + 0.2 * random.standard_normal(n_rows),
+        [f"{each} nm" for each in nm],
+    )
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    X, y, names = spectra()
+    return Tournament("auto", n_probes=1500, random_state=0).fit(pd.DataFrame(X, columns=names), y), X, y, names
+
+
+def test_two_wavelengths_are_enough_and_stand_for_their_bands(fitted):
+    tournament, X, y, names = fitted
+    best = np.argsort(tournament.ranking_)[:10]
+    nm = np.array([int(name.split()[0]) for name in names])
+    assert len(set(np.round(nm[best] / 60))) <= 2  # the ten best wavelengths belong to two bands
+    curve = tournament.size_curve_
+    assert curve.suggested == 2
+    assert curve.mean[1] > 0.9
+    two = np.sort(nm[tournament.support_])
+    assert abs(two - [1140, 1320]).max() <= 16
+    coefficients = np.linalg.lstsq(np.column_stack([X[:, tournament.support_], np.ones(90)]), y, rcond=None)[0]
+    residual = y - X[:, tournament.support_] @ coefficients[:2] - coefficients[2]
+    assert 1 - residual.var() / y.var() > 0.9
+    found = copies_and_bands(tournament, X, names, np.flatnonzero(tournament.support_))
+    for each, column in zip(found, np.flatnonzero(tournament.support_), strict=True):
+        low, high = (float(end.removesuffix(" nm")) for end in each["band"].split("–"))
+        assert each["band"].endswith(" nm")
+        assert low <= nm[column] <= high
+        assert 8 <= high - low <= 60
+        assert each["n_copies"] > 3
+
+
+def test_representatives_equal_their_twin(fitted):
+    tournament, X, _, _ = fitted
+    expected = naive.representatives(X.T, tournament.ranking_)
+    assert representatives(tournament, pd.DataFrame(X, columns=fitted[3])).tolist() == expected
+    assert representatives(tournament, pd.DataFrame(X, columns=fitted[3]), n_features=3).tolist() == expected[:3]
+    ranking, n_first = distinct_ranking(tournament, X)
+    assert np.argsort(ranking)[:n_first].tolist() == expected
+    rest = np.argsort(ranking)[n_first:]
+    assert (np.diff(tournament.ranking_[rest]) > 0).all()
+
+
+def test_columns_that_are_no_copies_keep_their_ranks():
+    random = np.random.default_rng(0)
+    X, y = random.standard_normal((80, 30)), np.arange(80) % 2
+    fsdd = FSDD().fit(X, y)
+    assert (distinct_ranking(fsdd, X)[0] == fsdd.ranking_).all()
+    sparse = sp.random_array((80, 30), density=0.3, rng=0, format="csr")
+    assert (distinct_ranking(fsdd, sparse)[0] == distinct_ranking(fsdd, sparse.toarray())[0]).all()
+    X[:, 7] = X[:, 3]
+    X[3, 7] = np.nan
+    assert sorted([3, 7]) != sorted(representatives(fsdd, np.nan_to_num(X))[:2])
+
+
+def test_groups_kept_features_and_categories_are_no_copies():
+    random = np.random.default_rng(0)
+    X, y = random.standard_normal((80, 30)), np.arange(80) % 2
+    X[:, 10:14] = X[:, [0]]
+    options = {"stop": MaxProbes(60), "random_state": 0, "criterion": "linear"}
+    daf = DAF(feature_groups=[[10, 11]], keep=[12], categorical_features=None, **options).fit(X, y)
+    ranking, n_first = distinct_ranking(daf, X)
+    assert n_first == daf.ranking_.max() - len({0, 13})
+    assert ranking[12] == daf.ranking_[12]
+    assert ranking[10] == ranking[11]
+    assert (ranking[[0, 13]] > n_first).all()
+
+
+@pytest.mark.parametrize(
+    ("form", "band"),
+    [("{}", "1114–1164"), ("{} nm", "1114–1164 nm"), ("{}cm-1", "1114–1164cm-1"), ("x{}", None), ("{}_at", None)],
+)
+def test_bands_need_names_that_are_numbers(form, band):
+    X, y, _ = spectra()
+    names = [form.format(1100 + 2 * column) for column in range(150)]
+    fsdd = FSDD().fit(X, y > np.median(y))
+    assert copies_and_bands(fsdd, X, names, np.array([20]))[0]["band"] == band
+    falling = names[::-1]
+    assert copies_and_bands(fsdd, X[:, ::-1], falling, np.array([129]))[0]["band"] == band
+
+
+def test_the_curve_of_copies_has_one_size():
+    random = np.random.default_rng(0)
+    X, y = np.repeat(random.standard_normal((60, 1)), 12, axis=1), np.arange(60) % 2
+    X += 1e-4 * random.standard_normal(X.shape)
+    X[:, 11] = random.standard_normal(60)
+    assert size_curve(FSDD().fit(X, y), X, y).sizes.tolist() == [1, 2]
