@@ -14,13 +14,11 @@ from sklearn.model_selection import cross_val_score
 from sklearn.svm import LinearSVC
 
 from probewise.bif import BIF
-from probewise.daf import DAF
-from probewise.stopping import MaxProbes
-from probewise.study import select, split_rows
+from probewise.study import select
 
 from ..linear_svm import LinearSVM, SquaredHingeSVM
-from ..work import Work, seeds
-from .data import SETUPS, accuracy, best_first, prepared
+from ..work import Work
+from .data import SETUPS, accuracy, best_first, halves, prepared, ranked
 
 PAPERS_PROBES = 148_000
 C_GRID = (0.01, 0.1, 1.0)
@@ -36,14 +34,6 @@ def svm_as_j(work: Work) -> dict[int, dict[str, Any]]:
     return {split: each for (_, split), each in found.items()}
 
 
-def ranking_run(X: Any, y: NDArray[Any], C: float, n_probes: int, seed: int, ledger: Path) -> DAF:
-    """DAF with the SVM in J; a ledger with fewer probes is continued."""
-    tau = min(SETUPS["Reuters"].tau, X.shape[1])
-    criterion, stop = SquaredHingeSVM(C), MaxProbes(n_probes)
-    daf = DAF(criterion=criterion, max_probe_size=tau, stop=stop, random_state=seed, ledger=ledger)
-    return daf.fit(X, y)
-
-
 def tuned_C(X: Any, y: NDArray[Any]) -> float:
     """C with the best cross-validated accuracy on all words, tuned once per split as in the paper."""
     with warnings.catch_warnings(action="ignore", category=ConvergenceWarning):
@@ -53,17 +43,13 @@ def tuned_C(X: Any, y: NDArray[Any]) -> float:
 def svm_split(
     X: Any, y: NDArray[Any], sizes: Any, n_probes: int, seed: int, runs: Path, unit: tuple[int, int]
 ) -> dict[str, Any]:
-    words = seeds(seed, unit[1])
-    train, test = split_rows(y, 0.5, words["split"])
+    train, test, selector = halves(y, seed, unit[1])
     C = tuned_C(X[train], y[train])
     ledger = runs / f"svm-as-j-{unit[1]}.sqlite"
-    daf = ranking_run(X[train], y[train], C, n_probes, words["selector"], ledger)
-    if daf.run_.interrupted:
-        raise KeyboardInterrupt
-    order = best_first(daf.run_)
+    options = {"tau": SETUPS["Reuters"].tau, "ledger": ledger}
+    order = best_first(ranked(SquaredHingeSVM(C), X[train], y[train], n_probes, selector, **options))
     bif = select(BIF(criterion=SquaredHingeSVM(C)), X[train], y[train], list(sizes))
     subsets = {"DAF0": [order[:size] for size in sizes], "BIF": bif}
-
     judge = LinearSVM(C)
     found = {name: [accuracy(judge, X, y, subset, train, test) for subset in each] for name, each in subsets.items()}
     ledger.unlink()

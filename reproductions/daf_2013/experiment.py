@@ -12,19 +12,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from probewise.daf import DAF
 from probewise.engine.probes import ProbePlan
 from probewise.engine.run import Run, RunningStats
 from probewise.engine.tally import TallySheet, positions
 from probewise.plots import expected_change
-from probewise.stopping import MaxProbes, OrderChange, RelativeChange, Rule, Settled
-from probewise.study import split_rows
+from probewise.stopping import OrderChange, RelativeChange, Rule, Settled
 
-from ..daf_2011.data import SETUPS, accuracy, best_first, first_probes, informative, prepared
+from ..daf_2011.data import SETUPS, accuracy, best_first, first_probes, halves, informative, prepared, ranked
 from ..judge import Evidence, judge, rules
 from ..pictures import Line, Panel, Picture, Surface
 from ..results import Numbers, Outcome, cells
-from ..work import Work, seeds
+from ..work import Work
 
 NAME = "daf-2013"
 TITLE = "On stopping rules in dependency-aware feature ranking"
@@ -96,15 +94,10 @@ def run(work: Work) -> Outcome:
 
 def watched_split(name: str, X: Any, y: NDArray[Any], work: Work, split: int) -> dict[str, Any]:
     """A run on one split, looked at after every 400 probes."""
-    settings, words = work.settings, seeds(work.seed, split)
-    train, test = split_rows(y, 0.5, words["split"])
+    settings, (train, test, seed) = work.settings, halves(y, work.seed, split)
     ledger = work.runs / f"{SETUPS[name].file}-{split}.sqlite"
-    options = {"max_probe_size": min(LARGEST_PROBE, X.shape[1]), "check_every": LOOK, "device": work.device}
-    stop, criterion = MaxProbes(settings.probes), SETUPS[name].criterion
-    daf = DAF(criterion=criterion, stop=stop, random_state=words["selector"], ledger=ledger, **options)
-    run = daf.fit(X[train], y[train]).run_
-    if run.interrupted:
-        raise KeyboardInterrupt
+    options = {"tau": LARGEST_PROBE, "ledger": ledger, "check_every": LOOK, "device": work.device}
+    run = ranked(SETUPS[name].criterion, X[train], y[train], settings.probes, seed, **options)
     history, stops = watched(run, RULES)
     model = next(iter(SETUPS[name].classifiers.values()))
 
