@@ -159,11 +159,13 @@ def article(paper: str) -> str:
     """The article: the template with every placeholder replaced by what is stored in the results.
 
     Placeholders are {{where | row | column}} for one of our numbers, {{published: where | row | column}} for one of the
-    paper's, {{table: where}} for a table, {{count}}, {{claims}}, {{younger rules}} and {{departures}}.
+    paper's, {{table: where}} for a table, {{count}}, {{minutes}} of computing, {{claims}}, {{younger rules}} and
+    {{departures}}.
     """
     outcome, folder = stored(paper), folder_of(paper)
     parts = {
         "count": count(outcome.claims),
+        "minutes": f"{outcome.settings['unit_seconds'] / 60:,.0f}",
         "claims": _claims(outcome.claims),
         "younger rules": markdown(
             ("claim", "verdict before", "verdict now"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -42,7 +43,6 @@ PROFILES = {
 def run(work: Work) -> Outcome:
     """The tables and figures 2 and 3 of the paper, and the judged claims."""
     ours: Numbers = {}
-    evidence: dict[str, dict[str, Evidence]] = {}
-    pictures = genes(work, ours, evidence)
-    pictures += feedback(work, ours, evidence)
+    evidence: dict[str, dict[str, Evidence]] = defaultdict(dict)
+    pictures = genes(work, ours, evidence) + feedback(work, ours, evidence)
     return Outcome(NAME, cells(NAME, ours), judge(rules(NAME), evidence, quick=work.quick), pictures)
