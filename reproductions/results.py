@@ -18,7 +18,7 @@ from rich.console import Console
 
 from probewise import __version__
 
-from .judge import Judged, count, rules, younger
+from .judge import Judged, count, rules
 from .pictures import Picture
 
 HERE = Path(__file__).parent
@@ -169,7 +169,7 @@ def article(paper: str) -> str:
         "claims": _claims(outcome.claims),
         "younger rules": markdown(
             ("claim", "verdict before", "verdict now"),
-            [(c.rule.id, c.rule.was, c.verdict) for c in outcome.claims if c.rule in younger(rules(paper))],
+            [(claim.rule.id, claim.rule.was, claim.verdict) for claim in outcome.claims if claim.rule.was],
         ),
         "departures": "\n".join(f"- {line}" for line in (folder / "departures.txt").read_text().splitlines()),
     }

@@ -22,7 +22,6 @@ from probewise.engine.tally import positions
 from probewise.stopping import MaxProbes
 from probewise.study import split_rows
 
-from ..linear_svm import LinearSVM
 from ..work import seeds
 
 INFORMATIVE_CORRELATION = 0.4
@@ -42,7 +41,9 @@ class Setup:
 
 NEIGHBORS = {"3-NN": KNeighborsClassifier(3), "SVM (rbf)": SVC()}
 SETUPS = {
-    "Reuters": Setup("reuters", 2, Linear(), 200, {"SVM (linear)": LinearSVM(), "1-NN": KNeighborsClassifier(1)}),
+    "Reuters": Setup(
+        "reuters", 2, Linear(), 200, {"SVM (linear)": SVC(kernel="linear"), "1-NN": KNeighborsClassifier(1)}
+    ),
     "Gisette": Setup("gisette_valid", 3, KNN(3), 200, NEIGHBORS),
     "Madelon": Setup("madelon", 4, KNN(3), 150, NEIGHBORS, has_search=True),
     "Spambase": Setup("spambase", 5, KNN(3), 57, NEIGHBORS, has_search=True),
