@@ -60,15 +60,6 @@ class C45(ClassifierMixin, BaseEstimator):
             nodes[inner] = self.left_[at] + right
         return self.classes_[self.counts_[nodes].argmax(axis=1)]
 
-    @property
-    def n_leaves_(self) -> int:
-        return self._leaves(0)
-
-    def _leaves(self, node: int) -> int:
-        if self.feature_[node] == LEAF:
-            return 1
-        return self._leaves(self.left_[node]) + self._leaves(self.left_[node] + 1)
-
     def _prune(self, node: int) -> float:
         """Pessimistic number of errors of the subtree, after it was pruned."""
         counts = self.counts_[node]

@@ -8,22 +8,33 @@ from __future__ import annotations
 
 import csv
 import hashlib
+import html
+import re
+import tarfile
 import warnings
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 from urllib.request import urlopen
 
 import numpy as np
 import scipy.sparse as sp
+from scipy.io import loadmat
 from sklearn import datasets as of_sklearn
+from sklearn.datasets import load_svmlight_file
+from sklearn.feature_extraction import DictVectorizer
+from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
 from probewise.datasets import SPARSE_PARTS, Dataset, load
 
 GITHUB = "https://raw.githubusercontent.com"
 OPENML = "https://www.openml.org"
 SECONDS = 60  # to wait for a server
+CANCEROUS = (1, 3, 4, 6)  # DLBCL, follicular lymphoma, CLL, transformed cell lines
+ROUNDING = 4e-4  # of a number up to 999, from six digits of its share of the largest
 
 Arrays = dict[str, Any]
 
@@ -39,7 +50,7 @@ class Recipe:
     address: str
     checksum: str
     files: tuple[str, ...] = ()
-    build: Callable[..., Arrays] | None = None
+    build: Callable[..., Arrays] = None  # type: ignore[assignment]
 
 
 def from_openml(name: str) -> Arrays:
@@ -58,13 +69,72 @@ def from_sklearn(name: str) -> Arrays:
 
 def from_mat(name: str, path: Path) -> Arrays:
     """Files of scikit-feature (X, Y) and of MSRC-v1 (a cell array X of blocks with features in columns, Y)."""
-    from scipy.io import loadmat
-
     file = loadmat(path)
     X = file["X"]
     if X.dtype == object:
         X = np.hstack([np.asarray(block, dtype=np.float64) for block in X.ravel()])
     return {"X": X, "y": file["Y"].ravel()}
+
+
+def from_alizadeh(name: str, matrix: Path, labels: Path) -> Arrays:
+    """Lymphoma: a table of genes by samples, in hundredths, in which 999 is a missing value, and the kinds of cells."""
+    table = np.loadtxt(matrix)
+    table = np.where(table == 999, np.nan, table / 100)
+    filled = np.where(np.isnan(table), np.nanmean(table, axis=1, keepdims=True), table)
+    return {"X": filled.T.astype(np.float32), "y": np.isin(loadmat(labels)["Y"].ravel(), CANCEROUS).astype(np.int64)}
+
+
+def from_libsvm(name: str, path: Path) -> Arrays:
+    """Gisette: whole numbers from 0 to 999, recovered from LIBSVM's copy, in which each feature is scaled to [-1, 1].
+
+    A feature's largest number in the training rows, which are not at hand, is the largest one that makes every value a
+    whole number. Features without any value were constant in the training rows and are lost.
+    """
+    table, y = load_svmlight_file(path, n_features=5000)
+    shares = np.where(table.getnnz(axis=0) > 0, (table.toarray() + 1) / 2, 0.0)
+    for column in shares.T:
+        largest = np.arange(1, 1000)
+        largest = largest[np.rint(largest * column.max()) < 1000]
+        for share in np.unique(column):
+            largest = largest[np.abs(largest * share - np.rint(largest * share)) < ROUNDING]
+            if len(largest) < 2:
+                break
+        column[:] = np.rint(column * largest[-1]) if len(largest) else 0  # a wrong file has another checksum
+    return {"X": shares.astype(np.uint16), "y": y.astype(np.int64)}
+
+
+def from_reuters(name: str, archive: Path) -> Arrays:
+    """Reuters: counts of stems in title and body of the documents with one topic, in the ModApte split.
+
+    A topic needs 18 documents, and a stem 3 occurrences in all documents with topics and one in those that are kept.
+    """
+    try:
+        from nltk.stem.porter import PorterStemmer
+    except ImportError as error:
+        raise DataError("reuters needs Porter's stemmer; install it: pip install nltk") from error
+    stem, topics, counts, is_train = cache(PorterStemmer("ORIGINAL_ALGORITHM").stem), [], [], []
+    with tarfile.open(archive) as files:
+        for file in sorted(path for path in files.getnames() if path.endswith(".sgm")):
+            document = re.compile(r"<REUTERS (.*?)>(.*?)</REUTERS>", re.DOTALL)
+            for attributes, content in document.findall(files.extractfile(file).read().decode("latin-1")):  # type: ignore[union-attr]
+                named = re.findall(r"<D>(.*?)</D>", re.search(r"<TOPICS>(.*?)</TOPICS>", content)[1])  # type: ignore[index]
+                split = re.search(r'LEWISSPLIT="(TRAIN|TEST)"', attributes)
+                if not (named and split and 'TOPICS="YES"' in attributes):
+                    continue
+                parts = [part for _, part in re.findall(r"<(TITLE|BODY)>(.*?)</\1>", content, re.DOTALL)]
+                text = html.unescape("\n".join(parts) or re.search(r"<TEXT.*?>(.*)</TEXT>", content, re.DOTALL)[1])  # type: ignore[index]
+                words = re.findall(r"[^\W_]+", re.sub(r"\s*reuter\s*$", "", text.lower()))
+                words = [word for word in words if word.isalpha() and len(word) > 1 and word not in ENGLISH_STOP_WORDS]
+                topics.append(named[0] if len(named) == 1 else "")
+                is_train.append(split[1] == "TRAIN")
+                counts.append(Counter(map(stem, words)))
+    sizes = Counter(topics)
+    rows = np.array([bool(topic) and sizes[topic] >= 18 for topic in topics])
+    X = DictVectorizer(dtype=np.int64).fit_transform(counts)
+    X = X[rows][:, (X.sum(axis=0).A1 >= 3) & (X[rows].sum(axis=0).A1 > 0)]
+    train = np.array(is_train)[rows]
+    parts = {"train_index": np.flatnonzero(train), "test_index": np.flatnonzero(~train)}
+    return {"X": X.astype(np.int32), "y": np.unique(np.array(topics)[rows], return_inverse=True)[1], **parts}
 
 
 def from_golub(name: str, train: Path, test: Path, labels: Path) -> Arrays:
@@ -88,18 +158,24 @@ def github(repository: str) -> str:
     return f"{GITHUB}/{repository}/master"
 
 
+LEWIS = "https://www.daviddlewis.com/resources/testcollections/reuters21578"
+LIBSVM = "https://www.csie.ntu.edu.tw/~cjlin/libsvmtools/datasets/binary"
+ALIZADEH = (
+    "hankuipeng/Cluster_GeneExpression/master/lymphoma.matrix",
+    "jundongl/scikit-feature/master/skfeature/data/lymphoma.mat",
+)
 GOLUB = ("data_set_ALL_AML_train.csv", "data_set_ALL_AML_independent.csv", "actual.csv")
 RECIPES = {
     "authorship": Recipe(f"{OPENML}/d/458", "9d42cb5db895219e", build=from_openml),
     "coil20": Recipe(github("jundongl/scikit-feature"), "d516d2e4a79f066f", ("skfeature/data/COIL20.mat",), from_mat),
-    "gisette_valid": Recipe("https://archive.ics.uci.edu/dataset/170/gisette", "a6aeb60faab72da9"),
+    "gisette_valid": Recipe(LIBSVM, "a6aeb60faab72da9", ("gisette_scale.t.bz2",), from_libsvm),
     "iris": Recipe("https://scikit-learn.org", "a15f296d4a6dc9ad", build=from_sklearn),
     "leukemia": Recipe(github("tkhan11/Gene-Expression-Classification"), "f1dace950ae5f8c4", GOLUB, from_golub),
-    "lymphoma": Recipe("https://github.com/hankuipeng/Cluster_GeneExpression", "1e3be604097a1527"),
+    "lymphoma": Recipe(GITHUB, "1e3be604097a1527", ALIZADEH, from_alizadeh),
     "madelon": Recipe(f"{OPENML}/d/1485", "bcf5c2a8524254b1", build=from_openml),
     "mfeat": Recipe(f"{OPENML}/search?q=mfeat", "52fc8814b51b7de6", build=from_openml),
     "msrcv1": Recipe(github("h10666/GRNet"), "d99f5ea5101b0ae6", ("data/MSRCV1.mat",), from_mat),
-    "reuters": Recipe("https://www.daviddlewis.com/resources/testcollections/reuters21578", "4389a1db897b77d8"),
+    "reuters": Recipe(LEWIS, "4389a1db897b77d8", ("reuters21578.tar.gz",), from_reuters),
     "satimage": Recipe(f"{OPENML}/d/182", "b634ca10842e35d8", build=from_openml),
     "spambase": Recipe(f"{OPENML}/d/44", "463887a0d62737bc", build=from_openml),
     "spectrometer": Recipe(f"{OPENML}/d/313", "fff28720d6a84298", build=from_openml),
@@ -144,11 +220,6 @@ def one_set(name: str, folder: Path) -> str:
         found = load(name, folder)
         require_same(name, found.X, found.y, f"{path} is not the data set of the experiments")
         return f"{path.name} is complete ({found.X.shape[0]:,} x {found.X.shape[1]:,})"
-    if recipe.build is None:
-        raise DataError(
-            f"there is no {path} and no recipe builds it; the source is {recipe.address}, and reproductions/README.md "
-            "says how the file was made"
-        )
     arrays = recipe.build(name, *(fetched(recipe, file, folder / "raw") for file in recipe.files))
     require_same(name, arrays["X"], arrays["y"], f"what {recipe.address} gives is not the data set of the experiments")
     folder.mkdir(parents=True, exist_ok=True)

@@ -171,16 +171,8 @@ def described(rule: Rule, found: Evidence, p_value: float | None) -> str:
 def count(claims: Sequence[Judged]) -> str:
     """The sentence on top of every summary."""
     number = {verdict: sum(claim.verdict == verdict for claim in claims) for verdict in VERDICTS}
-    rest = ", ".join(f"{number[verdict]} {text}" for verdict, text in zip(VERDICTS[1:], SHORT, strict=True))
+    rest = ", ".join(f"{number[verdict]} {verdict.replace('does', 'do')}" for verdict in VERDICTS[1:])
     return f"{number[HOLDS]} of {len(claims)} claims hold ({rest})"
-
-
-SHORT = ("do not hold", "undecided", "not comparable")
-
-
-def younger(rules: Sequence[Rule]) -> list[Rule]:
-    """Rules that were set when results were known, each with the verdict it had before."""
-    return [rule for rule in rules if rule.was]
 
 
 def jackknifed(statistic: Any, n: int) -> NDArray[np.float64]:

@@ -18,7 +18,7 @@ from rich.console import Console
 
 from probewise import __version__
 
-from .judge import Judged, count, rules, younger
+from .judge import Judged, count, rules
 from .pictures import Picture
 
 HERE = Path(__file__).parent
@@ -159,15 +159,17 @@ def article(paper: str) -> str:
     """The article: the template with every placeholder replaced by what is stored in the results.
 
     Placeholders are {{where | row | column}} for one of our numbers, {{published: where | row | column}} for one of the
-    paper's, {{table: where}} for a table, {{count}}, {{claims}}, {{younger rules}} and {{departures}}.
+    paper's, {{table: where}} for a table, {{count}}, {{minutes}} of computing, {{claims}}, {{younger rules}} and
+    {{departures}}.
     """
     outcome, folder = stored(paper), folder_of(paper)
     parts = {
         "count": count(outcome.claims),
+        "minutes": f"{outcome.settings['unit_seconds'] / 60:,.0f}",
         "claims": _claims(outcome.claims),
         "younger rules": markdown(
             ("claim", "verdict before", "verdict now"),
-            [(c.rule.id, c.rule.was, c.verdict) for c in outcome.claims if c.rule in younger(rules(paper))],
+            [(claim.rule.id, claim.rule.was, claim.verdict) for claim in outcome.claims if claim.rule.was],
         ),
         "departures": "\n".join(f"- {line}" for line in (folder / "departures.txt").read_text().splitlines()),
     }

@@ -17,6 +17,7 @@ from probewise import __version__
 from probewise.datasets import Dataset
 from probewise.engine.fingerprints import fingerprint
 from probewise.executors import executor
+from probewise.progress import RateLimited
 from probewise.study import TrialLedger
 
 
@@ -54,7 +55,7 @@ class Work:
             file.begin(header, notes={"version": __version__})
             done = {record["unit"]: record["result"] for record in file.trials.values()}
             missing = [unit for unit in units if json.dumps(unit) not in done]
-            self.tell(f"{name}: {len(units) - len(missing)} of {len(units)} units are finished")
+            self.tell(f"{name}: {len(units) - len(missing)} of {len(units)} units are finished", now=True)
             results: Any = executor(self.n_jobs, prefer="processes")(partial(_timed, function), missing)
             started = time.perf_counter()
             with closing(results):
@@ -68,9 +69,12 @@ class Work:
                     self.tell(f"{name}: {len(units) - len(missing) + now} of {len(units)}, about {left:.0f} s left")
         return {unit: done[json.dumps(unit)] for unit in units}
 
-    def tell(self, line: str) -> None:
+    def tell(self, line: str, *, now: bool = False) -> None:
+        """Show a line of progress; the start of a part is shown even if the line before it is recent."""
         if self.progress:
             self.progress(line)
+            if now and isinstance(self.progress, RateLimited):
+                self.progress.finish()
 
 
 def _timed(function: Callable[[Any], Any], unit: Any) -> tuple[Any, float]:

@@ -14,13 +14,15 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import SVC
 
 from probewise.criteria import KNN, Criterion, Linear
+from probewise.daf import DAF
 from probewise.datasets import Dataset
 from probewise.engine.loop import run_probes
 from probewise.engine.run import Run
 from probewise.engine.tally import positions
 from probewise.stopping import MaxProbes
+from probewise.study import split_rows
 
-from ..linear_svm import LinearSVM
+from ..work import seeds
 
 INFORMATIVE_CORRELATION = 0.4
 
@@ -39,7 +41,9 @@ class Setup:
 
 NEIGHBORS = {"3-NN": KNeighborsClassifier(3), "SVM (rbf)": SVC()}
 SETUPS = {
-    "Reuters": Setup("reuters", 2, Linear(), 200, {"SVM (linear)": LinearSVM(), "1-NN": KNeighborsClassifier(1)}),
+    "Reuters": Setup(
+        "reuters", 2, Linear(), 200, {"SVM (linear)": SVC(kernel="linear"), "1-NN": KNeighborsClassifier(1)}
+    ),
     "Gisette": Setup("gisette_valid", 3, KNN(3), 200, NEIGHBORS),
     "Madelon": Setup("madelon", 4, KNN(3), 150, NEIGHBORS, has_search=True),
     "Spambase": Setup("spambase", 5, KNN(3), 57, NEIGHBORS, has_search=True),
@@ -62,6 +66,22 @@ def informative(madelon: Dataset) -> NDArray[np.int64]:
     correlation = np.abs(np.corrcoef(np.asarray(madelon.X, dtype=np.float64).T))
     np.fill_diagonal(correlation, 0)
     return np.flatnonzero(correlation.max(axis=0) > INFORMATIVE_CORRELATION)
+
+
+def halves(y: NDArray[Any], seed: int, split: int) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
+    """Training and test rows of a split, and the seed of the selectors on it."""
+    words = seeds(seed, split)
+    return *split_rows(y, 0.5, words["split"]), words["selector"]
+
+
+def ranked(criterion: Criterion, X: Any, y: NDArray[Any], n_probes: int, seed: int, *, tau: int, **options: Any) -> Run:
+    """A run of DAF; with a ledger, an interrupted run is continued."""
+    tau = min(tau, X.shape[1])
+    daf = DAF(criterion=criterion, max_probe_size=tau, stop=MaxProbes(n_probes), random_state=seed, **options)
+    run = daf.fit(X, y).run_
+    if run.interrupted:
+        raise KeyboardInterrupt
+    return run
 
 
 def first_probes(run: Run, n_probes: int) -> Run:

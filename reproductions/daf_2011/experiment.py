@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import partial
+from functools import partial, reduce
+from itertools import product
+from operator import getitem
 from pathlib import Path
 from typing import Any
 
@@ -14,19 +16,17 @@ from numpy.typing import NDArray
 from sklearn.neighbors import KNeighborsClassifier
 
 from probewise.bif import BIF
-from probewise.daf import DAF
 from probewise.engine.probes import Subsets
 from probewise.engine.run import Run
 from probewise.sffs import SFFS
 from probewise.stability import anhi, ati, cw_rel
-from probewise.stopping import MaxProbes
-from probewise.study import select, split_rows
+from probewise.study import select
 
-from ..judge import Evidence, Rule, jackknifed, judge, rules
+from ..judge import Evidence, jackknifed, judge, rules
 from ..pictures import Line, Panel, Picture
 from ..results import Numbers, Outcome, cells
-from ..work import Work, seeds
-from .data import SETUPS, accuracy, best_first, first_probes, informative, prepared
+from ..work import Work
+from .data import SETUPS, accuracy, best_first, first_probes, halves, informative, prepared, ranked
 from .svm import PAPERS_PROBES, svm_as_j
 
 NAME = "daf-2011"
@@ -62,10 +62,11 @@ class Settings:
     remark_splits: int = 0
     svm_splits: int = 0
     svm_probes: int = PAPERS_PROBES
+    madelon_search: bool = True  # a minute for each split
 
 
 PROFILES = {
-    "quick": Settings(5, {"Madelon": 2_000}, counts=(200, 500, 2_000)),
+    "quick": Settings(5, {"Madelon": 2_000}, counts=(200, 500, 2_000), madelon_search=False),
     "full": Settings(
         20,
         OF_PAPER,
@@ -90,27 +91,39 @@ def run(work: Work) -> Outcome:
     for name in settings.probes:
         X, y = prepared(work.data(SETUPS[name].file))
         ours |= shape(name, X, y)
-        Experiment(name, X, y, work).run(studies)
+        studies |= Experiment(name, X, y, work).run()
+    evidence = evidence_of(studies, settings)
     if "Madelon" in studies:
         truth = informative(work.data("madelon"))
         ours["Section V", "Madelon", "informative features"] = len(truth)
         ours["Section V", "Madelon", "features without power"] = N_FEATURES["Madelon"] - len(truth)
-        hits = {method: hits_of(studies["Madelon"], method, truth) for method in SHOWN}
-        ours |= {("Informative features among the top 20", "Madelon", m): each for m, each in hits.items()}
-    found = Judge(studies, settings)
-    evidence = found.evidence()
-    if "Madelon" in studies:
-        short = found.short("Madelon")
-        evidence["Madelon's features"] = {
-            "DAF0 finds 15 of 20": Evidence(hits["DAF0"] - 15, short=short),
-            "BIF finds fewer than 10": Evidence(10 - hits["BIF"], short=short),
-        }
+        for method, subsets in kept(studies["Madelon"], str(TOP)).items():
+            hits = np.array([len(np.intersect1d(subset, truth)) for subset in subsets], dtype=np.float64)
+            ours["Informative features among the top 20", "Madelon", method] = hits
+            column, values = {
+                "DAF0": ("DAF0 finds 15 of 20", hits - 15),
+                "BIF": ("BIF finds fewer than 10", 10 - hits),
+            }.get(method, ("", hits))
+            if column:
+                evidence["Madelon's features"][column] = Evidence(values, short=short("Madelon", settings))
     if settings.svm_splits:
         studies["SVM as J"] = svm_as_j(work)
-        evidence["better than BIF, SVM as J"] = {"Reuters": svm_evidence(studies["SVM as J"], settings, ours)}
+        evidence["better than BIF, SVM as J"]["Reuters"] = svm_evidence(studies["SVM as J"], settings, ours)
     ours |= numbers(studies, settings)
     claims = judge(rules(NAME), evidence, quick=work.quick)
     return Outcome(NAME, cells(NAME, ours), claims, pictures(studies, settings))
+
+
+def short(name: str, settings: Settings) -> str:
+    """Why the search was shorter than the paper's, if it was."""
+    probes = settings.probes[name]
+    return "" if probes >= OF_PAPER[name] else f"{probes:,} probes instead of {OF_PAPER[name]:,}"
+
+
+def kept(study: Found, size: str) -> dict[str, list[NDArray[np.int64]]]:
+    """By method, the subsets of a size, one for each split."""
+    methods = next(iter(study.values()))["subsets"]
+    return {method: [np.array(result["subsets"][method][size]) for result in study.values()] for method in methods}
 
 
 # ---- experiments
@@ -125,51 +138,39 @@ class Experiment:
     y: NDArray[Any]
     work: Work
 
-    def run(self, studies: dict[str, Found]) -> None:
+    def run(self) -> dict[str, Found]:
         settings, name = self.work.settings, self.name
         sizes, probes = settings.sizes[name], settings.probes[name]
-        studies[name] = self._units(name, self.compare, settings.splits, sizes=sizes, probes=probes)
-        if name == "Madelon" and settings.counts:
-            studies["Figure 6"] = self._units("Figure 6", self.by_count, settings.splits, counts=settings.counts)
-        if name == "Madelon" and settings.taus:
-            taus = dict.fromkeys(settings.taus, 8_000)
-            studies["Figure 7"] = self._units(
-                "Figure 7", partial(self.by_tau, taus), settings.splits, taus=settings.taus
+        taus = dict.fromkeys(settings.taus, 8_000)
+        wide = {tau: 200 * self.X.shape[1] // (tau + 1) for tau in settings.wide_taus}
+        studies: list[tuple[str, str, Any, int, dict[str, Any]]] = [
+            (name, name, self.compare, settings.splits, {"sizes": sizes, "probes": probes}),
+            ("Madelon", "Figure 6", self.by_count, settings.splits, {"counts": settings.counts}),
+            ("Madelon", "Figure 7", partial(self.by_tau, taus), settings.splits, {"taus": settings.taus}),
+            ("Reuters", "Reuters twice", self.twice, settings.twice_splits, {"probes": 2 * probes}),
+            ("Reuters", "Reuters tau", partial(self.by_tau, wide), settings.wide_splits, {"taus": settings.wide_taus}),
+            ("Madelon", "Agreement", self.agreement, settings.remark_splits, {}),
+            ("Spambase", "Over-fitting", self.optimism, settings.remark_splits, {}),
+        ]
+        return {
+            title: self.work.units(
+                title.lower().replace(" ", "-"), function, range(splits), (self.X, self.y), **options
             )
-        if name == "Reuters" and settings.twice_splits:
-            studies["Reuters twice"] = self._units(
-                "Reuters twice", self.twice, settings.twice_splits, probes=2 * probes
-            )
-        if name == "Reuters" and settings.wide_splits:
-            taus = {tau: 200 * self.X.shape[1] // (tau + 1) for tau in settings.wide_taus}
-            found = self._units(
-                "Reuters tau", partial(self.by_tau, taus), settings.wide_splits, taus=settings.wide_taus
-            )
-            studies["Reuters tau"] = found
-        if name == "Madelon" and settings.remark_splits:
-            studies["Agreement"] = self._units("Agreement", self.agreement, settings.remark_splits)
-        if name == "Spambase" and settings.remark_splits:
-            studies["Over-fitting"] = self._units("Over-fitting", self.optimism, settings.remark_splits)
-
-    def _units(self, title: str, function: Any, splits: int, **options: Any) -> Found:
-        return self.work.units(title.lower().replace(" ", "-"), function, range(splits), (self.X, self.y), **options)
+            for of, title, function, splits, options in studies
+            if of == name and splits and () not in options.values()
+        }
 
     def _split(self, split: int) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
-        words = seeds(self.work.seed, split)
-        return *split_rows(self.y, 0.5, words["split"]), words["selector"]
+        return halves(self.y, self.work.seed, split)
 
     def _daf(self, train: Any, n_probes: int, seed: int, tau: int | None = None, ledger: Path | None = None) -> Run:
-        """A run of DAF on the training rows; with a ledger, an interrupted run is continued."""
+        """A run of DAF on the training rows."""
         setup = SETUPS[self.name]
-        options = {"max_probe_size": min(tau or setup.tau, self.X.shape[1]), "device": self.work.device}
-        daf = DAF(criterion=setup.criterion, stop=MaxProbes(n_probes), random_state=seed, ledger=ledger, **options)
-        run = daf.fit(self.X[train], self.y[train]).run_
-        if run.interrupted:
-            raise KeyboardInterrupt
-        return run
+        options = {"tau": tau or setup.tau, "ledger": ledger, "device": self.work.device}
+        return ranked(setup.criterion, self.X[train], self.y[train], n_probes, seed, **options)
 
     def _tested(self, order: NDArray[np.int64], train: Any, test: Any) -> list[float]:
-        """Accuracy of J's classifier by size."""
+        """Accuracy of the first classifier by size."""
         model = next(iter(SETUPS[self.name].classifiers.values()))
         sizes = self.work.settings.sizes[self.name]
         return [accuracy(model, self.X, self.y, order[:size], train, test) for size in sizes]
@@ -182,12 +183,11 @@ class Experiment:
         started = time.perf_counter()
         run = self._daf(train, self.work.settings.probes[self.name], seed, ledger=ledger)
         seconds = {"DAF0": time.perf_counter() - started}
-        subsets: dict[str, Sequence[Any]] = {}
-        for method, coefficient in COEFFICIENTS.items():
-            order = best_first(run, coefficient)
-            subsets[method] = [np.sort(order[:size]) for size in sizes]
+        orders = {method: best_first(run, coefficient) for method, coefficient in COEFFICIENTS.items()}
+        subsets = {method: [np.sort(order[:size]) for size in sizes] for method, order in orders.items()}
         searches = {"BIF": BIF(criterion=setup.criterion)}
-        searches |= {"SFFS": SFFS(criterion=setup.criterion)} if setup.has_search else {}
+        if setup.has_search and (self.name != "Madelon" or self.work.settings.madelon_search):
+            searches["SFFS"] = SFFS(criterion=setup.criterion)
         for method, selector in searches.items():
             started = time.perf_counter()
             subsets[method] = select(selector, self.X[train], self.y[train], list(sizes))
@@ -199,20 +199,20 @@ class Experiment:
             }
             for method, each in subsets.items()
         }
-        kept = {
+        of_size = {
             method: {str(size): subsets[method][sizes.index(size)] for size in KEPT[self.name] if size in sizes}
             for method in SHOWN
             if method in subsets
         }
         held = float(run.tally.counts.mean())
         ledger.unlink(missing_ok=True)
-        return {"accuracy": found, "subsets": kept, "seconds": seconds, "held": held}
+        return {"accuracy": found, "subsets": of_size, "seconds": seconds, "held": held}
 
     def by_count(self, split: int) -> dict[str, list[float]]:
         """Figure 6: accuracy by number of probes."""
         train, test, seed = self._split(split)
-        run = self._daf(train, max(self.work.settings.counts), seed)
         counts = self.work.settings.counts
+        run = self._daf(train, max(counts), seed)
         return {str(count): self._tested(best_first(first_probes(run, count)), train, test) for count in counts}
 
     def twice(self, split: int) -> dict[str, Any]:
@@ -222,8 +222,8 @@ class Experiment:
         run = self._daf(train, 2 * n_probes, seed)
         orders = {str(count): best_first(first_probes(run, count)) for count in (n_probes, 2 * n_probes)}
         found: dict[str, Any] = {count: self._tested(order, train, test) for count, order in orders.items()}
-        kept = {c: {str(size): np.sort(o[:size]) for size in KEPT[self.name]} for c, o in orders.items()}
-        return found | {"subsets": kept}
+        of_size = {c: {str(size): np.sort(o[:size]) for size in KEPT[self.name]} for c, o in orders.items()}
+        return found | {"subsets": of_size}
 
     def by_tau(self, probes: Mapping[int, int], split: int) -> dict[str, list[float]]:
         """Accuracy by largest probe size."""
@@ -247,156 +247,129 @@ class Experiment:
         """By method, J minus accuracy on the test half, mean over 5, 10 and 20 features; DAF with 2,000 probes."""
         train, test, seed = self._split(split)
         criterion, sizes = SETUPS[self.name].criterion, [5, 10, 20]
-        X, y, model = self.X, self.y, KNeighborsClassifier(3)
         order = best_first(self._daf(train, 2_000, seed))
         chosen = {
             "DAF0": [order[:size] for size in sizes],
-            "SFFS": select(SFFS(criterion=criterion), X[train], y[train], sizes),
+            "SFFS": select(SFFS(criterion=criterion), self.X[train], self.y[train], sizes),
         }
-        bound, found = criterion.bind(X[train], y[train]), {}
+        bound, found = criterion.bind(self.X[train], self.y[train]), {}
         for method, subsets in chosen.items():
-            right = [accuracy(model, X, y, subset, train, test) for subset in subsets]
+            right = [accuracy(KNeighborsClassifier(3), self.X, self.y, subset, train, test) for subset in subsets]
             found[method] = 100 * float(np.mean(bound(Subsets.of(subsets))) - np.mean(right))
         return found
 
 
 # ---- evidence
 
+LEADS = {  # first method, second method, classifier
+    "better than BIF, classifier of J": ("DAF0", "BIF", 0),
+    "better than BIF, other classifier": ("DAF0", "BIF", 1),
+    "SFFS optimizes better": ("SFFS", "DAF0", 0),
+    "DAF generalizes better than SFFS": ("DAF0", "SFFS", 1),
+}
+STEADIER = {  # by column; "": any data set
+    "as stable as BIF": {"": ("DAF0", "BIF")},
+    "more stable on Madelon": {"": ("DAF0", "BIF")},
+    "SFFS is less stable": {"DAF0 - SFFS": ("DAF0", "SFFS"), "BIF - SFFS": ("BIF", "SFFS")},
+}
+PAIRS = {  # study, and its two keys
+    ("two hours suffice", "Madelon"): ("Figure 6", "16667", "25000"),
+    ("tau hardly matters", "tau 50 - 150"): ("Figure 7", "50", "150"),
+    ("tau hardly matters", "tau 300 - 150"): ("Figure 7", "300", "150"),
+    ("tau too low", "Madelon"): ("Figure 7", "150", "2"),
+    ("twice the time", "Reuters"): ("Reuters twice", "296000", "148000"),
+    ("tau too high", "Reuters, 1000"): ("Reuters tau", "200", "1000"),
+    ("tau too high", "Reuters, 9946"): ("Reuters tau", "200", "9946"),
+}
+REMARKS = {  # study, and its two keys
+    ("many contexts", "300 - 10 probes"): ("Agreement", "300 probes", "10 probes"),
+    ("many contexts", "tau 10 - 150"): ("Agreement", "tau 10", "tau 150"),
+    ("SFFS over-fits", "Spambase"): ("Over-fitting", "SFFS", "DAF0"),
+}
 
-@dataclass(frozen=True)
-class Judge:
+
+def evidence_of(studies: Mapping[str, Found], settings: Settings) -> dict[str, dict[str, Evidence]]:
     """Evidence for the rules from the studies that were run."""
+    by_id = {rule.id: rule for rule in rules(NAME)}
+    found: dict[str, dict[str, Evidence]] = {claim: {} for claim in by_id}
 
-    studies: Mapping[str, Found]
-    settings: Settings
+    def percent(study: str, name: str, sizes: Sequence[int], *keys: str) -> NDArray[np.float64]:
+        """Percent by split, mean over the sizes; the keys lead to the list by size."""
+        places = [settings.sizes[name].index(size) for size in sizes]
+        lists = (reduce(getitem, keys, result) for result in studies[study].values())
+        return np.array([100 * np.mean([each[place] for place in places]) for each in lists])
 
-    def short(self, name: str) -> str:
-        """Why the search was shorter than the paper's, if it was."""
-        probes = self.settings.probes.get(name, 0)
-        return "" if probes >= OF_PAPER[name] else f"{probes:,} probes instead of {OF_PAPER[name]:,}"
-
-    def values(self, study: str, key: Sequence[str], sizes: Sequence[int], name: str) -> NDArray[np.float64]:
-        """Percent by split, mean over the sizes; ``key`` leads to the list by size."""
-        places, found = [self.settings.sizes[name].index(size) for size in sizes], []
-        for result in self.studies[study].values():
-            here: Any = result
-            for each in key:
-                here = here[each]
-            found.append(100 * np.mean([here[place] for place in places]))
-        return np.array(found)
-
-    def lead(self, name: str, first: str, second: str, classifier: int, sizes: Sequence[int]) -> NDArray[np.float64]:
+    def lead(name: str, first: str, second: str, classifier: int, sizes: Sequence[int]) -> NDArray[np.float64]:
         model = list(SETUPS[name].classifiers)[classifier]
-        one, other = (self.values(name, ("accuracy", each, model), sizes, name) for each in (first, second))
+        one, other = (percent(name, name, sizes, "accuracy", method, model) for method in (first, second))
         return one - other
 
-    def steadier(self, name: str, first: str, second: str, sizes: Sequence[int]) -> NDArray[np.float64]:
-        """Pseudo-values of the difference in CW_rel, mean over the sizes."""
-        results, n_features = list(self.studies[name].values()), N_FEATURES[name]
+    def of_sets(claim: str) -> Iterator[tuple[str, Sequence[int]]]:
+        return ((name, sizes) for name, sizes in by_id[claim].sizes.items() if name in studies)
 
-        def difference(splits: Sequence[int]) -> float:
-            measured = []
-            for size in sizes:
-                pair = [[np.array(results[k]["subsets"][m][str(size)]) for k in splits] for m in (first, second)]
-                measured.append(cw_rel(pair[0], n_features) - cw_rel(pair[1], n_features))
-            return float(np.mean(measured))
+    for claim, (first, second, classifier) in LEADS.items():
+        for name, sizes in of_sets(claim):
+            values = lead(name, first, second, classifier, sizes)
+            found[claim][name] = Evidence(values, short=short(name, settings))
+    for claim, columns in STEADIER.items():
+        for name, sizes in of_sets(claim):
+            for column, methods in columns.items():
+                values = steadier(name, studies[name], *methods, sizes)
+                found[claim][column or name] = Evidence(values, short=short(name, settings))
+    for name, sizes in of_sets("no need to norm"):
+        leads = [lead(name, "DAF0", other, 0, sizes) for other in ("DAF1", "DAF2")]
+        found["no need to norm"][name] = Evidence(min(leads, key=np.mean), short=short(name, settings))
+    claim = "especially in high dimension"
+    if (
+        len(both := {n: np.mean([lead(n, "DAF0", "BIF", c, s) for c in (0, 1)], axis=0) for n, s in of_sets(claim)})
+        == 4
+    ):
+        for column in by_id[claim].columns:
+            first, second = column.split(" - ")
+            found[claim][column] = Evidence(both[first] - both[second])
+    for (claim, column), (study, *keys) in PAIRS.items():
+        if keys[0] in next(iter(studies.get(study, {0: {}}).values())):
+            ((name, sizes),) = by_id[claim].sizes.items()
+            one, other = (percent(study, name, sizes, key) for key in keys)
+            found[claim][column] = Evidence(one - other)
+    for (claim, column), (study, first, second) in REMARKS.items():
+        if study in studies:
+            values = np.array([result[first] - result[second] for result in studies[study].values()])
+            found[claim][column] = Evidence(values)
+    for column in by_id["times"].columns:
+        method, name = column.split(", ")
+        seconds = [result["seconds"].get(method) for result in studies.get(name, {}).values()]
+        if seconds and seconds[0] is not None:
+            found["times"][column] = Evidence(text=f"{np.mean(seconds):.1f} s per split")
+    return found
 
-        return jackknifed(difference, len(results))
 
-    def evidence(self) -> dict[str, dict[str, Evidence]]:
-        by_id = {rule.id: rule for rule in rules(NAME)}
-        found: dict[str, dict[str, Evidence]] = {}
+def steadier(name: str, study: Found, first: str, second: str, sizes: Sequence[int]) -> NDArray[np.float64]:
+    """Pseudo-values of the difference in CW_rel, mean over the sizes."""
+    by_size = [kept(study, str(size)) for size in sizes]
 
-        def add(claim: str, column: str, values: Any, short: str = "", text: str = "") -> None:
-            found.setdefault(claim, {})[column] = Evidence(values, short=short, text=text)
+    def difference(splits: Sequence[int]) -> float:
+        def stability(subsets: list[NDArray[np.int64]]) -> float:
+            return float(cw_rel([subsets[k] for k in splits], N_FEATURES[name]))
 
-        def sizes(claim: str, name: str) -> Sequence[int]:
-            rule: Rule = by_id[claim]
-            return rule.sizes[name]
+        return float(np.mean([stability(subsets[first]) - stability(subsets[second]) for subsets in by_size]))
 
-        here = [name for name in SETUPS if name in self.studies]
-        for name in here:
-            short = self.short(name)
-            for number, claim in enumerate(("better than BIF, classifier of J", "better than BIF, other classifier")):
-                add(claim, name, self.lead(name, "DAF0", "BIF", number, sizes(claim, name)), short)
-            claim = "no need to norm"
-            leads = [self.lead(name, "DAF0", other, 0, sizes(claim, name)) for other in ("DAF1", "DAF2")]
-            add(claim, name, min(leads, key=np.mean), short)
-            claim = "more stable on Madelon" if name == "Madelon" else "as stable as BIF"
-            add(claim, name, self.steadier(name, "DAF0", "BIF", sizes(claim, name)), short)
-        claim = "especially in high dimension"
-        for column in by_id[claim].columns if len(here) == len(SETUPS) else ():
-            pair = [
-                np.mean([self.lead(name, "DAF0", "BIF", c, sizes(claim, name)) for c in (0, 1)], axis=0)
-                for name in column.split(" - ")
-            ]
-            add(claim, column, pair[0] - pair[1])
-        if "Spambase" in here:
-            self._spambase(add, sizes)
-        for study, claims in (
-            ("Figure 6", {"two hours suffice": {"Madelon": ("16667", "25000")}}),
-            (
-                "Figure 7",
-                {
-                    "tau hardly matters": {"tau 50 - 150": ("50", "150"), "tau 300 - 150": ("300", "150")},
-                    "tau too low": {"Madelon": ("150", "2")},
-                },
-            ),
-            ("Reuters twice", {"twice the time": {"Reuters": ("296000", "148000")}}),
-            ("Reuters tau", {"tau too high": {"Reuters, 1000": ("200", "1000"), "Reuters, 9946": ("200", "9946")}}),
-        ):
-            name = "Reuters" if study.startswith("Reuters") else "Madelon"
-            for claim, columns in claims.items():
-                for column, keys in columns.items():
-                    if study in self.studies and keys[0] in next(iter(self.studies[study].values())):
-                        one, other = (self.values(study, (key,), sizes(claim, name), name) for key in keys)
-                        add(claim, column, one - other)
-        if "Agreement" in self.studies:
-            results = list(self.studies["Agreement"].values())
-            for column, keys in (
-                ("300 - 10 probes", ("300 probes", "10 probes")),
-                ("tau 10 - 150", ("tau 10", "tau 150")),
-            ):
-                add("many contexts", column, np.array([each[keys[0]] - each[keys[1]] for each in results]))
-        self._times(add)
-        return found
-
-    def _spambase(self, add: Any, sizes: Any) -> None:
-        claim, short = "SFFS optimizes better", self.short("Spambase")
-        add(claim, "Spambase", self.lead("Spambase", "SFFS", "DAF0", 0, sizes(claim, "Spambase")), short)
-        claim = "DAF generalizes better than SFFS"
-        add(claim, "Spambase", self.lead("Spambase", "DAF0", "SFFS", 1, sizes(claim, "Spambase")), short)
-        claim = "SFFS is less stable"
-        for method in ("DAF0", "BIF"):
-            add(claim, f"{method} - SFFS", self.steadier("Spambase", method, "SFFS", sizes(claim, "Spambase")), short)
-        if "Over-fitting" in self.studies:
-            gaps = [each["SFFS"] - each["DAF0"] for each in self.studies["Over-fitting"].values()]
-            add("SFFS over-fits", "Spambase", np.array(gaps))
-
-    def _times(self, add: Any) -> None:
-        for method, name in (("BIF", "Reuters"), ("SFFS", "Spambase"), ("SFFS", "Madelon")):
-            if name in self.studies:
-                seconds = np.mean([result["seconds"][method] for result in self.studies[name].values()])
-                add("times", f"{method}, {name}", None, text=f"{seconds:.1f} s per split")
+    return jackknifed(difference, len(study))
 
 
 def svm_evidence(found: Found, settings: Settings, ours: Numbers) -> Evidence:
     """The lead of DAF0 over BIF with the SVM in J."""
     rule = next(rule for rule in rules(NAME) if rule.id == "better than BIF, SVM as J")
     sizes = settings.sizes["Reuters"]
-    for method in ("DAF0", "BIF"):
-        for place, size in enumerate(sizes):
-            values = [each["accuracy"][method][place] for each in found.values()]
-            ours["Reuters, linear SVM in J", method, str(size)] = 100 * np.array(values)
+    right = {m: 100 * np.array([each["accuracy"][m] for each in found.values()]) for m in ("DAF0", "BIF")}
+    for method, values in right.items():
+        ours |= {("Reuters, linear SVM in J", method, str(size)): values[:, k] for k, size in enumerate(sizes)}
     places = [sizes.index(size) for size in rule.sizes["Reuters"]]
-    leads = [
-        100 * np.mean([e["accuracy"]["DAF0"][k] - e["accuracy"]["BIF"][k] for k in places]) for e in found.values()
-    ]
+    leads = (right["DAF0"] - right["BIF"])[:, places].mean(axis=1)
     probes = min(each["n_probes"] for each in found.values())
     ours["Reuters, linear SVM in J, summary", "DAF0 minus BIF, mean of 50 to 500 words", "points"] = leads
     ours["Reuters, linear SVM in J, summary", "probes", "number"] = probes
-    short = "" if probes >= PAPERS_PROBES else f"{probes:,} probes instead of {PAPERS_PROBES:,}"
-    return Evidence(np.array(leads), short=short)
+    return Evidence(leads, short="" if probes >= PAPERS_PROBES else f"{probes:,} probes instead of {PAPERS_PROBES:,}")
 
 
 # ---- numbers and figures
@@ -411,15 +384,14 @@ def shape(name: str, X: Any, y: NDArray[Any]) -> Numbers:
     return found
 
 
-def hits_of(found: Found, method: str, truth: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Informative features among the top 20, by split."""
-    subsets = [result["subsets"][method][str(TOP)] for result in found.values()]
-    return np.array([len(np.intersect1d(subset, truth)) for subset in subsets], dtype=np.float64)
-
-
 def numbers(studies: Mapping[str, Found], settings: Settings) -> Numbers:
     """Table II, the curves of figures 2 to 7, and the stability."""
     found: Numbers = {("Section V", "all sets", "random splits"): settings.splits}
+
+    def curve(where: str, row: str, name: str, values: Any) -> None:
+        values = 100 * np.array(values)
+        found.update({(where, row, str(size)): values[:, k] for k, size in enumerate(settings.sizes[name])})
+
     for name in (name for name in SETUPS if name in studies):
         setup, results = SETUPS[name], list(studies[name].values())
         probes, held = settings.probes[name], float(np.mean([result["held"] for result in results]))
@@ -428,60 +400,48 @@ def numbers(studies: Mapping[str, Found], settings: Settings) -> Numbers:
         found["Table II", name, "mean probes without it"] = probes - held
         for letter, model in zip("ab", setup.classifiers, strict=True):
             for method in results[0]["accuracy"]:
-                values = 100 * np.array([result["accuracy"][method][model] for result in results])
                 where = f"Figure {setup.figure}{letter}, accuracy of {model}, {name}"
-                found |= {(where, method, str(size)): values[:, k] for k, size in enumerate(settings.sizes[name])}
-        for method in results[0]["subsets"]:
-            for size in results[0]["subsets"][method]:
-                subsets = [np.array(result["subsets"][method][size]) for result in results]
-                for label, measure in STABILITY.items():
-                    where = f"Figure {setup.figure}, {label}, {name}"
-                    found[where, method, size] = measure(subsets, N_FEATURES[name]) if len(subsets) > 1 else np.nan
-    for study, name in (
-        ("Figure 6", "Madelon"),
-        ("Figure 7", "Madelon"),
-        ("Reuters tau", "Reuters"),
-        ("Reuters twice", "Reuters"),
+                curve(where, method, name, [result["accuracy"][method][model] for result in results])
+        for method, by_size in results[0]["subsets"].items():
+            for size, (label, measure) in product(by_size, STABILITY.items()):
+                subsets = kept(studies[name], size)[method]
+                value = measure(subsets, N_FEATURES[name]) if len(subsets) > 1 else np.nan
+                found[f"Figure {setup.figure}, {label}, {name}", method, size] = value
+    for study in (study for study in ("Figure 6", "Figure 7", "Reuters tau", "Reuters twice") if study in studies):
+        results, name = list(studies[study].values()), "Reuters" if study.startswith("Reuters") else "Madelon"
+        for key in (key for key in results[0] if key != "subsets"):
+            curve(f"{study}, accuracy", f"{int(key):,}", name, [result[key] for result in results])
+    for count, size in product(("148000", "296000"), KEPT["Reuters"]) if "Reuters twice" in studies else ():
+        subsets = kept(studies["Reuters twice"], str(size))[count]
+        where = "Stability by number of probes, CW_rel, Reuters"
+        found[where, f"{int(count):,}", str(size)] = cw_rel(subsets, N_FEATURES["Reuters"])
+    for study, where, unit in (
+        ("Agreement", "Correlation of DAF0 in two runs, Madelon", "correlation"),
+        ("Over-fitting", "J minus test accuracy, Spambase", "points"),
     ):
-        for key in [key for key in next(iter(studies.get(study, {0: {}}).values())) if key != "subsets"]:
-            values = 100 * np.array([result[key] for result in studies[study].values()])
-            for k, size in enumerate(settings.sizes[name]):
-                found[f"{study}, accuracy", f"{int(key):,}", str(size)] = values[:, k]
-    for key in ("148000", "296000") if "Reuters twice" in studies else ():
-        for size in KEPT["Reuters"]:
-            subsets = [np.array(result["subsets"][key][str(size)]) for result in studies["Reuters twice"].values()]
-            found["Stability by number of probes, CW_rel, Reuters", f"{int(key):,}", str(size)] = cw_rel(subsets, 9946)
-    for key in next(iter(studies.get("Agreement", {0: {}}).values())):
-        values = [result[key] for result in studies["Agreement"].values()]
-        found["Correlation of DAF0 in two runs, Madelon", key, "correlation"] = values
-    for method in next(iter(studies.get("Over-fitting", {0: {}}).values())):
-        values = [result[method] for result in studies["Over-fitting"].values()]
-        found["J minus test accuracy, Spambase", method, "points"] = values
+        for key in next(iter(studies.get(study, {0: {}}).values())):
+            found[where, key, unit] = [result[key] for result in studies[study].values()]
     return found
 
 
 def pictures(studies: Mapping[str, Found], settings: Settings) -> list[Picture]:
     """Figures 2 to 7."""
+
+    def panel(title: str, name: str, curves: Mapping[str, Any]) -> Panel:
+        lines = [Line(label, settings.sizes[name], 100 * np.mean(c, axis=0)) for label, c in curves.items()]
+        return Panel(title, "number of features", "accuracy (%)", lines, log_x=True)
+
     drawn = []
     for name in (name for name in SETUPS if name in studies):
-        results, panels = list(studies[name].values()), []
-        for model in SETUPS[name].classifiers:
-            lines = [
-                Line(m, settings.sizes[name], 100 * np.mean([r["accuracy"][m][model] for r in results], axis=0))
-                for m in results[0]["accuracy"]
-            ]
-            panels.append(Panel(f"{name}, {model}", "number of features", "accuracy (%)", lines, log_x=True))
+        results = [result["accuracy"] for result in studies[name].values()]
+        panels = [
+            panel(f"{name}, {model}", name, {m: [result[m][model] for result in results] for m in results[0]})
+            for model in SETUPS[name].classifiers
+        ]
         drawn.append(Picture(f"Figure {SETUPS[name].figure}", panels))
     for study, title in (("Figure 6", "probes"), ("Figure 7", "tau")):
         if study in studies:
-            results = list(studies[study].values())
-            lines = [
-                Line(
-                    f"{title} {int(key):,}", settings.sizes["Madelon"], 100 * np.mean([r[key] for r in results], axis=0)
-                )
-                for key in results[0]
-            ]
-            drawn.append(
-                Picture(study, [Panel("Madelon, 3-NN", "number of features", "accuracy (%)", lines, log_x=True)])
-            )
+            keys = next(iter(studies[study].values()))
+            curves = {f"{title} {int(key):,}": [result[key] for result in studies[study].values()] for key in keys}
+            drawn.append(Picture(study, [panel("Madelon, 3-NN", "Madelon", curves)]))
     return drawn

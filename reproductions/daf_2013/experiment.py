@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from functools import cache, partial
@@ -12,19 +13,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from probewise.daf import DAF
 from probewise.engine.probes import ProbePlan
 from probewise.engine.run import Run, RunningStats
 from probewise.engine.tally import TallySheet, positions
 from probewise.plots import expected_change
-from probewise.stopping import MaxProbes, OrderChange, RelativeChange, Rule, Settled
-from probewise.study import split_rows
+from probewise.stopping import OrderChange, RelativeChange, Rule, Settled
 
-from ..daf_2011.data import SETUPS, accuracy, best_first, first_probes, informative, prepared
+from ..daf_2011.data import SETUPS, accuracy, best_first, first_probes, halves, informative, prepared, ranked
 from ..judge import Evidence, judge, rules
 from ..pictures import Line, Panel, Picture, Surface
 from ..results import Numbers, Outcome, cells
-from ..work import Work, seeds
+from ..work import Work
 
 NAME = "daf-2013"
 TITLE = "On stopping rules in dependency-aware feature ranking"
@@ -69,7 +68,7 @@ def run(work: Work) -> Outcome:
         ("Section 4", "all sets", "relative C2 to stop at"): RelativeChange().threshold,
         ("Section 4", "all sets", "data sets shown"): len(settings.sizes),
     }
-    evidence: dict[str, dict[str, Evidence]] = {}
+    evidence: dict[str, dict[str, Evidence]] = defaultdict(dict)
     panels: list[Any] = []
     for name, sizes in settings.sizes.items():
         X, y = prepared(work.data(SETUPS[name].file))
@@ -96,15 +95,10 @@ def run(work: Work) -> Outcome:
 
 def watched_split(name: str, X: Any, y: NDArray[Any], work: Work, split: int) -> dict[str, Any]:
     """A run on one split, looked at after every 400 probes."""
-    settings, words = work.settings, seeds(work.seed, split)
-    train, test = split_rows(y, 0.5, words["split"])
+    settings, (train, test, seed) = work.settings, halves(y, work.seed, split)
     ledger = work.runs / f"{SETUPS[name].file}-{split}.sqlite"
-    options = {"max_probe_size": min(LARGEST_PROBE, X.shape[1]), "check_every": LOOK, "device": work.device}
-    stop, criterion = MaxProbes(settings.probes), SETUPS[name].criterion
-    daf = DAF(criterion=criterion, stop=stop, random_state=words["selector"], ledger=ledger, **options)
-    run = daf.fit(X[train], y[train]).run_
-    if run.interrupted:
-        raise KeyboardInterrupt
+    options = {"tau": LARGEST_PROBE, "ledger": ledger, "check_every": LOOK, "device": work.device}
+    run = ranked(SETUPS[name].criterion, X[train], y[train], settings.probes, seed, **options)
     history, stops = watched(run, RULES)
     model = next(iter(SETUPS[name].classifiers.values()))
 
@@ -154,7 +148,7 @@ def compared(name: str, results: list[Any], settings: Settings, evidence: dict[s
 
     def add(claim: str, values: Any, **options: Any) -> None:
         values = None if values is None else np.array(values)
-        evidence.setdefault(claim, {})[name] = Evidence(values, short=short, **options)
+        evidence[claim][name] = Evidence(values, short=short, **options)
 
     means = 100 * np.array([result["accuracy"] for result in results]).mean(axis=2)  # split, count
     if not short:
@@ -174,10 +168,8 @@ def compared(name: str, results: list[Any], settings: Settings, evidence: dict[s
     if name == "Madelon":
         place = settings.sizes[name].index(TOP)
         steps = 100 * np.abs(np.diff([[row[place] for row in result["accuracy"]] for result in results], axis=1))
-        add(
-            "later probes stabilize",
-            steps[:, : steps.shape[1] // 2].mean(axis=1) - steps[:, steps.shape[1] // 2 :].mean(axis=1),
-        )
+        earlier, later = np.array_split(steps, [steps.shape[1] // 2], axis=1)
+        add("later probes stabilize", earlier.mean(axis=1) - later.mean(axis=1))
 
 
 def numbers(name: str, results: list[Any], settings: Settings) -> Numbers:
@@ -208,9 +200,8 @@ def numbers(name: str, results: list[Any], settings: Settings) -> Numbers:
 def drawn(name: str, results: list[Any], settings: Settings) -> list[Any]:
     """The surface of figure 1 or 2, and C and C2 along the run."""
     mean = 100 * np.array([result["accuracy"] for result in results]).mean(axis=0)
-    surface = Surface(
-        name, ("probes", settings.counts), ("subset size d", settings.sizes[name]), ("accuracy (%)", mean)
-    )
+    axes = ("probes", settings.counts), ("subset size d", settings.sizes[name]), ("accuracy (%)", mean)
+    surface = Surface(name, *axes)
     probes, lines = np.array(results[0]["history"]["probes"])[1:], []
     for title, measure in (("C", "order_change"), ("C2", "value_change")):
         values = np.mean([result["history"][measure][1:] for result in results], axis=0)
@@ -233,25 +224,21 @@ def games(seed: int, ours: Numbers, evidence: dict[str, dict[str, Evidence]]) ->
     change = [float(np.mean(np.abs(positions(b) - positions(a)))) for a, b in pairwise(looked)]
     for look in (2, 11, 51, 101, n_looks):
         ours["C of 500 equal features", f"look {look}", "C"] = change[look - 2]
-    fact = Evidence(fact=change[-1] > change[0] / 2, text=f"C falls from {change[0]:.1f} to {change[-1]:.1f} places")
-    evidence["C need not go to zero"] = {"500 equal features": fact}
+    text = f"C falls from {change[0]:.1f} to {change[-1]:.1f} places"
+    facts = {"C need not go to zero": Evidence(fact=change[-1] > change[0] / 2, text=text)}
     starts = (0, n_looks // 10, n_looks // 3, 2 * n_looks // 3)
     table = np.array(looked)
     furthest = [max(float(np.abs(table[s:] - each).mean(axis=1).max()) for each in table[s:]) for s in starts]
-    text = "largest C2 of any two: " + ", ".join(
-        f"from look {s + 1} on {v:.2g}" for s, v in zip(starts, furthest, strict=True)
-    )
-    fact = Evidence(fact=all(a > b for a, b in pairwise(furthest)), text=text)
-    evidence["C2 falls below any threshold"] = {"500 equal features": fact}
+    parts = (f"from look {start + 1} on {value:.2g}" for start, value in zip(starts, furthest, strict=True))
+    text = f"largest C2 of any two: {', '.join(parts)}"
+    facts["C2 falls below any threshold"] = Evidence(fact=all(a > b for a, b in pairwise(furthest)), text=text)
     sheet.add(plan.draw(FULL_PROBES, FULL_PROBES + 1), noise.random(1))
     changed = int(np.count_nonzero(sheet.view().daf0() - looked[-1]))
-    fact = Evidence(fact=changed < N_EQUAL, text=f"{changed} of {N_EQUAL} coefficients change")
-    evidence["one probe"] = {"500 equal features": fact}
+    facts["one probe"] = Evidence(fact=changed < N_EQUAL, text=f"{changed} of {N_EQUAL} coefficients change")
+    evidence.update({claim: {f"{N_EQUAL} equal features": fact} for claim, fact in facts.items()})
     errors = to_the_limit(seed)
-    fact = Evidence(
-        fact=max(errors) < 4, text="standard errors from the limit: " + ", ".join(f"{e:.1f}" for e in errors)
-    )
-    evidence["finite limit"] = {"8 features": fact}
+    text = f"standard errors from the limit: {', '.join(f'{error:.1f}' for error in errors)}"
+    evidence["finite limit"] = {f"{N_LIMIT} features": Evidence(fact=max(errors) < 4, text=text)}
 
 
 def to_the_limit(seed: int) -> list[float]:

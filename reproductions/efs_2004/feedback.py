@@ -59,25 +59,16 @@ def feedback(work: Work, ours: Numbers, evidence: dict[str, dict[str, Evidence]]
 def search(X: Floats, y: NDArray[Any], queries: int | None, seed: int, unit: tuple[str, str, int]) -> dict[str, Any]:
     """Searches for all classes, or the first few, after other initial rows in each repetition."""
     method, model, repetition = unit
-    trees = model.removesuffix(" trees")
-    classifier: Any = DecisionTreeClassifier()
-    if model == "ARF":
-        classifier = AdaptiveRandomForestClassifier()
-    elif trees == REGULAR:
-        classifier = RandomForestClassifier(60)
-    elif trees.isdigit():
-        classifier = AdaptiveRandomForestClassifier(int(trees))
+    classifier = {
+        "CART": DecisionTreeClassifier(),
+        "ARF": AdaptiveRandomForestClassifier(),
+        f"{REGULAR} trees": RandomForestClassifier(60),
+        **{f"{trees} trees": AdaptiveRandomForestClassifier(trees) for trees in TREES},
+    }[model]
     size = min(DIMENSIONS.get((method, model), 1), X.shape[1])
     selectors = {"EFS": EFS(size), "DFE": DFE(size), "CFS": CFS()}
-    found = relevance_feedback(
-        X,
-        y,
-        classifier,
-        selector=selectors.get(method),
-        queries=np.unique(y)[:queries],
-        ranked_by="score",
-        random_state=np.random.RandomState([seed, repetition]),
-    )
+    options = {"selector": selectors.get(method), "random_state": np.random.RandomState([seed, repetition])}
+    found = relevance_feedback(X, y, classifier, queries=np.unique(y)[:queries], ranked_by="score", **options)
     with np.errstate(invalid="ignore"):
         relative = found.precision / found.possible
     return {
@@ -90,22 +81,20 @@ def search(X: Floats, y: NDArray[Any], queries: int | None, seed: int, unit: tup
 
 def joined(results: list[Mapping[str, Any]]) -> dict[str, Floats]:
     """Columns of table 2, one number for each query."""
-    columns = {"relative precision": "relative", "features": "features", "seconds": "seconds"}
-    scale = {"relative precision": 100.0}
-    return {c: scale.get(c, 1.0) * np.concatenate([each[key] for each in results]) for c, key in columns.items()}
+    columns = {key: np.concatenate([each[key] for each in results]) for key in ("relative", "features", "seconds")}
+    return {"relative precision": 100 * columns.pop("relative"), **columns}
 
 
 def compared(name: str, table: Mapping[Any, Mapping[str, Floats]], evidence: dict[str, dict[str, Evidence]]) -> None:
     def add(claim: str, column: str, first: Any, second: Any) -> None:
-        values = table[first]["relative precision"] - table[second]["relative precision"]
-        evidence.setdefault(claim, {})[column] = Evidence(values)
+        evidence[claim][column] = Evidence(table[first]["relative precision"] - table[second]["relative precision"])
 
     for model in ("ARF", "CART"):
         add("feedback, EFS is best", f"{name} {model}", ("EFS", model), ("Full Space", model))
     add("feedback, DFE and CFS are comparable", name, ("EFS", "ARF"), ("DFE", "ARF"))
     add("feedback, ARF beats CART", name, ("EFS", "ARF"), ("EFS", "CART"))
     times = [table[method, "ARF"]["seconds"].mean() for method in ("Full Space", "EFS")]
-    evidence.setdefault("feedback, time", {})[f"{name} ARF"] = Evidence(text=f"{times[0] / times[1]:.2f} times")
+    evidence["feedback, time"][f"{name} ARF"] = Evidence(text=f"{times[0] / times[1]:.2f} times")
     if name == OF_FIGURE_3:
         sixty = ("Full Space", "60 trees")
         add("feedback, 60 trees", "60 - 120 trees", sixty, ("Full Space", "120 trees"))

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
-from itertools import combinations
+from itertools import combinations, product
 from typing import Any
 
 import numpy as np
@@ -99,11 +100,9 @@ class LiteralMRMR(MRMR):
 
 def selector(method: str, bench: str, size: int, seed: int) -> Any:
     """The three methods of section 3.1: two levels for mRMR on Mfeat, three on the other sets."""
-    if method == "FSDD":
-        return FSDD(size)
-    if method == "ReliefF":
-        return ReliefF(size, n_neighbors=10, n_samples=10, random_state=seed)
-    return LiteralMRMR(size, levels="mean" if bench == "Mfeat" else "sigma")
+    relieff = ReliefF(size, n_neighbors=10, n_samples=10, random_state=seed)
+    mrmr = LiteralMRMR(size, levels="mean" if bench == "Mfeat" else "sigma")
+    return {"FSDD": FSDD(size), "ReliefF": relieff, "mrmrMID": mrmr}[method]
 
 
 def classifiers() -> dict[str, Any]:
@@ -141,7 +140,7 @@ def run(work: Work) -> Outcome:
     facts(tables, ours, evidence)
     large = [bench for bench in benches if bench.name in LARGE]
     evidence["few instances"] = {bench.name: few_instances(bench, *tables[bench.name], work) for bench in large}
-    evidence["least time"] = {bench.name: seconds(bench, *tables[bench.name], ours) for bench in large}
+    evidence["least time"] = {bench.name: seconds(bench, *tables[bench.name], work, ours) for bench in large}
     claims = judge(rules(NAME), evidence, quick=work.quick)
     return Outcome(NAME, cells(NAME, ours), claims, [picture(bench, ours) for bench in large])
 
@@ -178,32 +177,23 @@ def right(model: Any, X: Floats, y: NDArray[Any], train: Any, test: Any) -> floa
 
 def accuracies(bench: Bench, folds: Mapping[Any, Any]) -> Numbers:
     """Percent of rows classified correctly, one number for each repetition."""
-    repetitions = sorted({repetition for repetition, _ in folds})
     found: Numbers = {}
-    for name in classifiers():
-        for method in METHODS:
-            for place, size in enumerate(bench.sizes):
-                found[bench.where, f"{name} {method}", str(size)] = [
-                    100
-                    * np.average(
-                        [fold[method][name][place] for (r, _), fold in folds.items() if r == repetition],
-                        weights=[fold["n_test"] for (r, _), fold in folds.items() if r == repetition],
-                    )
-                    for repetition in repetitions
-                ]
+    n_test = np.array([fold["n_test"] for fold in folds.values()], dtype=np.float64).reshape(-1, bench.folds)
+    for name, method in product(classifiers(), METHODS):
+        right = np.array([fold[method][name] for fold in folds.values()]).reshape(-1, bench.folds, len(bench.sizes))
+        percent = 100 * (n_test[..., None] * right).sum(axis=1) / n_test.sum(axis=1, keepdims=True)
+        found |= {(bench.where, f"{name} {method}", str(size)): percent[:, k] for k, size in enumerate(bench.sizes)}
     return found
 
 
 def distances(benches: list[Bench], ours: Numbers) -> Numbers:
     """Mean absolute difference from the published rows, in points."""
     known, found = published(NAME), {}
-    for bench in benches:
-        for method in METHODS:
-            for name in classifiers():
-                places = [place for place in known if place[:2] == (bench.where, f"{name} {method}")]
-                apart = [abs(np.mean(ours[place]) - known[place]) for place in places if place in ours]
-                if apart:
-                    found["Distance from the published rows", f"{bench.name} {method}", name] = float(np.mean(apart))
+    for bench, method, name in product(benches, METHODS, classifiers()):
+        places = [place for place in known if place in ours and place[:2] == (bench.where, f"{name} {method}")]
+        if places:
+            apart = np.mean([abs(np.mean(ours[place]) - known[place]) for place in places])
+            found["Distance from the published rows", f"{bench.name} {method}", name] = float(apart)
     return found
 
 
@@ -216,19 +206,17 @@ def compared(folds: Mapping[str, Mapping[Any, Any]]) -> dict[str, dict[str, Evid
         "ReliefF beats mRMR-MID": ("ReliefF", "mrmrMID"),
     }
     by_name = {bench.name: bench for bench in BENCHES}
-    evidence: dict[str, dict[str, Evidence]] = {}
+    evidence: dict[str, dict[str, Evidence]] = defaultdict(dict)
     for rule in (rule for rule in rules(NAME) if rule.id in pairs):
         first, second = pairs[rule.id]
-        for column in rule.columns:
+        for column in (column for column in rule.columns if column.split(",")[0] in folds):
             bench = by_name[column.split(",")[0]]
-            if bench.name not in folds:
-                continue
             places = [bench.sizes.index(size) for size in rule.sizes[column]]
             values = [
                 100 * np.mean([[f[first][n][k] - f[second][n][k] for k in places] for n in classifiers()])
                 for f in folds[bench.name].values()
             ]
-            evidence.setdefault(rule.id, {})[column] = Evidence(np.array(values), 1 / (bench.folds - 1))
+            evidence[rule.id][column] = Evidence(np.array(values), 1 / (bench.folds - 1))
     return evidence
 
 
@@ -243,25 +231,22 @@ def facts(tables: Mapping[str, tuple[Floats, NDArray[Any]]], ours: Numbers, evid
         factors = random.uniform(0.1, 10, X.shape[1]) * random.choice([-1, 1], X.shape[1])
         moved = X * factors + random.normal(size=X.shape[1]) * X.std(axis=0)
         change = float(np.nanmax(np.abs(FSDD().fit(moved, y).scores_ - scores)))
-        fact = Evidence(fact=change < 1e-9, text=f"largest change {change:.1g}")
-        evidence.setdefault("invariant", {})[name] = fact
+        evidence["invariant"][name] = Evidence(fact=change < 1e-9, text=f"largest change {change:.1g}")
         like = {b: float(spearmanr(FSDD(beta=b).fit(X, y).scores_, scores, nan_policy="omit").statistic) for b in BETAS}
         fact, text = min(like.values()) >= 0.95, f"least rank correlation {min(like.values()):.4f}"
         if name == "Iris":
             orders = {beta: np.argsort(FSDD(beta=beta).fit(X, y).ranking_) + 1 for beta in BETAS}
             ours |= {("Section 4", f"Iris, beta {b:g}", str(k + 1)): f for b in BETAS for k, f in enumerate(orders[b])}
             fact, text = all(order.tolist() == [3, 4, 1, 2] for order in orders.values()), "order 3, 4, 1, 2"
-        evidence.setdefault("beta", {})[name] = Evidence(fact=fact, text=text)
+        evidence["beta"][name] = Evidence(fact=fact, text=text)
         if name in EXHAUSTIVE:
             better = better_subsets(X, y)
-            evidence.setdefault("optimal subset", {})[name] = Evidence(
-                fact=better == 0, text=f"{better} better subsets"
-            )
+            evidence["optimal subset"][name] = Evidence(fact=better == 0, text=f"{better} better subsets")
         if name in ("Wine", "Iris"):
-            apart = float(np.abs([by_definitions(c, y, 2.0) for c in X.T] - scores).max())
-            twice = float(np.abs([by_definitions(c, y, 2.0) for c in X.T] - FSDD(beta=4).fit(X, y).scores_).max())
+            by_pairs = [by_definitions(column, y, 2.0) for column in X.T]
+            apart, twice = (float(np.abs(by_pairs - FSDD(beta=b).fit(X, y).scores_).max()) for b in (2, 4))
             text = f"largest difference {apart:.2g}; with twice the beta in eq. 2 {twice:.1g}"
-            evidence.setdefault("eq. 2", {})[name] = Evidence(fact=apart < 1e-9, text=text)
+            evidence["eq. 2"][name] = Evidence(fact=apart < 1e-9, text=text)
         if name == "Spectrometer":
             for number, size in enumerate(np.unique(y, return_counts=True)[1], start=1):
                 ours["Section 4, class sizes", name, f"class {number}"] = int(size)
@@ -298,31 +283,31 @@ def few_half(bench: str, X: Floats, y: NDArray[Any], seed: int, trial: int) -> f
     words = seeds(seed, trial)
     train, test = split_rows(y, 0.5, words["split"])
     few, _ = split_rows(y[train], len(train) - FEW_ROWS, words["selector"])
-    models = [model for name, model in classifiers().items() if name in ("KNN", "NB")]
 
-    def lead(rows: Any) -> float:
-        values = []
-        for method in ("FSDD", "mrmrMID"):
-            ranking = selector(method, bench, FEW_FEATURES, 0).fit(X[rows], y[rows]).ranking_
-            columns = np.argsort(ranking)[:FEW_FEATURES]
-            values.append(np.mean([right(model, X[:, columns], y, train, test) for model in models]))
-        return 100 * float(values[0] - values[1])
+    def reached(method: str, rows: Any) -> float:
+        ranking = selector(method, bench, FEW_FEATURES, 0).fit(X[rows], y[rows]).ranking_
+        columns = np.argsort(ranking)[:FEW_FEATURES]
+        return 100 * np.mean([right(classifiers()[name], X[:, columns], y, train, test) for name in ("KNN", "NB")])
 
-    return lead(train[few]) - lead(train)
+    of_few, of_all = (reached("FSDD", rows) - reached("mrmrMID", rows) for rows in (train[few], train))
+    return float(of_few - of_all)
 
 
-def seconds(bench: Bench, X: Floats, y: NDArray[Any], ours: Numbers) -> Evidence:
+def seconds(bench: Bench, X: Floats, y: NDArray[Any], work: Work, ours: Numbers) -> Evidence:
     """Table 2: the best of three run times on all rows."""
     ours["Table 2", "Features required", bench.name] = LARGE[bench.name]
-    for method in METHODS:
-        taken = []
-        for _ in range(4):  # the first may compile a kernel
-            start = time.perf_counter()
-            selector(method, bench.name, LARGE[bench.name], 0).fit(X, y)
-            taken.append(time.perf_counter() - start)
-        ours["Table 2", method, bench.name] = min(taken[1:])
-    times = [ours["Table 2", method, bench.name] for method in METHODS]
-    return Evidence(text=f"{min(times[1:]) / times[0]:.0f} times")
+    times = work.units(f"{bench.file}-seconds", partial(run_time, bench, X, y), METHODS, (X, y))
+    ours |= {("Table 2", method, bench.name): taken for method, taken in times.items()}
+    return Evidence(text=f"{min(times['mrmrMID'], times['ReliefF']) / times['FSDD']:.0f} times")
+
+
+def run_time(bench: Bench, X: Floats, y: NDArray[Any], method: str) -> float:
+    taken = []
+    for _ in range(4):  # the first may compile a kernel
+        start = time.perf_counter()
+        selector(method, bench.name, LARGE[bench.name], 0).fit(X, y)
+        taken.append(time.perf_counter() - start)
+    return min(taken[1:])
 
 
 def picture(bench: Bench, ours: Numbers) -> Picture:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_iris
 
-from reproductions import PAPERS
+from reproductions import PAPERS, data
 from reproductions.__main__ import run
 from reproductions.fsdd_2008 import experiment as fsdd_2008
 
@@ -65,10 +65,15 @@ def test_faults_are_one_line(capsys, folder):
     assert "leukemia.npz: pass the folder that contains leukemia.npz, or set" in error
 
 
-def test_data_are_verified_with_a_line_for_each_set(capsys, tmp_path):
+def test_data_are_verified_with_a_line_for_each_set(capsys, tmp_path, monkeypatch):
+    def offline(*arguments, **options):
+        raise OSError("no network")
+
+    monkeypatch.setattr(data, "urlopen", offline)
+    monkeypatch.setattr("sklearn.datasets.fetch_openml", offline)
     assert run(["data", "daf-2013", "--data", str(tmp_path)]) == 2
     printed = capsys.readouterr()
-    assert printed.out.startswith("reuters: there is no ")
+    assert printed.out.startswith("reuters: https://www.daviddlewis.com/")
     assert printed.err == "2 of 2 data sets are missing: reuters, madelon\n"
 
 

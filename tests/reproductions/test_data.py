@@ -1,6 +1,11 @@
 """Data recipes: checksums of the real files, builders on raw files made from them, and one sentence for each fault."""
 
+import bz2
 import csv
+import io
+import sys
+import tarfile
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -10,7 +15,21 @@ from sklearn.datasets import load_iris
 
 from probewise.datasets import OPENML, load
 from reproductions import PAPERS, data
-from reproductions.data import RECIPES, SETS, DataError, checksum, from_golub, from_mat, one_set, prepare, save
+from reproductions.data import (
+    CANCEROUS,
+    RECIPES,
+    SETS,
+    DataError,
+    checksum,
+    from_alizadeh,
+    from_golub,
+    from_libsvm,
+    from_mat,
+    from_reuters,
+    one_set,
+    prepare,
+    save,
+)
 
 
 def test_every_data_set_of_a_paper_has_a_recipe_and_a_checksum():
@@ -62,6 +81,104 @@ def test_builders_make_the_real_data_sets_from_raw_files(real_data, tmp_path):
     assert built["train_index"].tolist() == golub["train_index"].tolist()
 
 
+@pytest.mark.shared_data
+def test_lymphoma_is_built_from_its_matrix(real_data, tmp_path):
+    known = real_data("lymphoma")
+    table = np.rint(known["X"].astype(np.float64) * 100)
+    table[known["missing_row"], known["missing_col"]] = 999
+    np.savetxt(tmp_path / "lymphoma.matrix", table.T, fmt="%4d")
+    savemat(tmp_path / "lymphoma.mat", {"X": np.zeros((96, 2)), "Y": known["y_multi"][:, None]})
+    built = from_alizadeh("lymphoma", tmp_path / "lymphoma.matrix", tmp_path / "lymphoma.mat")
+    np.testing.assert_array_equal(built["X"], known["X"])
+    np.testing.assert_array_equal(built["y"], np.isin(known["y_multi"], CANCEROUS))
+    assert checksum(built["X"], built["y"]) == RECIPES["lymphoma"].checksum
+
+
+@pytest.mark.shared_data
+def test_the_numbers_of_gisette_are_recovered(real_data, tmp_path):
+    """As in LIBSVM's copy: scaled by a number that is not stored, six digits, zeros and constant features left out."""
+    known = real_data("gisette_valid")
+    largest = np.where(known["X"].max(axis=0) > 991, 999, 991)
+    ambiguous = known["scale_uncertain_features"]
+    largest[ambiguous] = 999  # for which several numbers are possible, and the largest is taken
+    scaled = 2 * known["X"] / largest - 1
+    scaled[:, known["lost_features"]] = 0
+    with bz2.open(tmp_path / "gisette_scale.t.bz2", "wt") as lines:
+        for label, row in zip(known["y"], scaled, strict=True):
+            pairs = (f"{place}:{value:g}" for place, value in enumerate(row.tolist(), start=1) if value)
+            lines.write(f"{label:+d} {' '.join(pairs)}\n")
+    built = from_libsvm("gisette_valid", tmp_path / "gisette_scale.t.bz2")
+    np.testing.assert_array_equal(built["X"], known["X"])
+    assert checksum(built["X"], built["y"]) == RECIPES["gisette_valid"].checksum
+
+
+class Suffix:
+    """Instead of Porter's stemmer, which is not installed: removes the suffix of the made words."""
+
+    def __init__(self, mode):
+        assert mode == "ORIGINAL_ALGORITHM"
+
+    def stem(self, word):
+        return word.removesuffix("zz")
+
+
+@pytest.fixture
+def stemmer(monkeypatch):
+    monkeypatch.setitem(sys.modules, "nltk", SimpleNamespace())
+    monkeypatch.setitem(sys.modules, "nltk.stem", SimpleNamespace())
+    monkeypatch.setitem(sys.modules, "nltk.stem.porter", SimpleNamespace(PorterStemmer=Suffix))
+
+
+def archive(path, *documents):
+    """An archive with two files of documents: (topics, title, body, attributes)."""
+    head = '<REUTERS TOPICS="YES" LEWISSPLIT="{}" NEWID="{}">\n<TOPICS>{}</TOPICS>\n<TEXT>&#2;\n'
+    texts = ["<!DOCTYPE lewis>\n", "<!DOCTYPE lewis>\n"]
+    for number, (split, topics, title, body) in enumerate(documents):
+        text = head.format(split, number, "".join(f"<D>{topic}</D>" for topic in topics))
+        text += (
+            f"<TITLE>{title}</TITLE>\n<DATELINE> ROME, Feb 26 - </DATELINE><BODY>{body}\n Reuter\n&#3;</BODY></TEXT>\n"
+        )
+        texts[2 * number // len(documents)] += text + "</REUTERS>\n"
+    with tarfile.open(path, "w:gz") as files:
+        for number, text in enumerate(texts):
+            content = text.encode("latin-1")
+            about = tarfile.TarInfo(f"reut2-00{number}.sgm")
+            about.size = len(content)
+            files.addfile(about, io.BytesIO(content))
+    return path
+
+
+@pytest.mark.shared_data
+@pytest.mark.slow
+def test_reuters_is_built_from_documents(real_data, stemmer, tmp_path):
+    """Documents made of the known counts, and others, each with a fault for which it must be left out."""
+    known = real_data("reuters")
+    X = sp.csr_matrix((known["data"], known["indices"], known["indptr"]), known["shape"])
+    stems, train = known["feature_names"], set(known["train_index"].tolist())
+    documents = []
+    for row in range(X.shape[0]):
+        words = np.repeat(stems[X[row].indices], X[row].data).tolist()
+        title, body = words[:3], words[3:]
+        text = "".join(f"{word}zz, " for word in body) + "1,234 the of a 2nd"
+        split = "TRAIN" if row in train else "TEST"
+        documents.append((split, [known["class_names"][known["y"][row]]], " ".join(f"{w}ZZ" for w in title), text))
+    every = " ".join(f"{stem}zz" for stem in stems)
+    documents += [("TRAIN", ["earn", "acq"], "two topics", f"{every} {every} {every} other other other")]
+    documents += [("NOT-USED", ["earn"], "not used", every), ("TRAIN", [], "no topic", every)]
+    documents += [("TRAIN", ["small"], "rare", "rare rare")] * 17
+    built = from_reuters("reuters", archive(tmp_path / "reuters21578.tar.gz", *documents))
+    assert (built["X"] != X).nnz == 0
+    np.testing.assert_array_equal(known["class_names"][known["y"]], np.unique(known["class_names"])[built["y"]])
+    assert checksum(built["X"], built["y"]) == RECIPES["reuters"].checksum
+    np.testing.assert_array_equal(built["test_index"], known["test_index"])
+
+
+def test_reuters_needs_a_stemmer(tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "nltk.stem.porter", None)
+    with pytest.raises(DataError, match="install it: pip install nltk"):
+        from_reuters("reuters", tmp_path / "reuters21578.tar.gz")
+
+
 def test_a_set_is_built_verified_and_saved(tmp_path):
     assert one_set("iris", tmp_path) == "built from https://scikit-learn.org"
     assert one_set("iris", tmp_path) == "iris.npz is complete (150 x 4)"
@@ -84,8 +201,10 @@ def test_faults_are_one_sentence_with_the_address(tmp_path, monkeypatch):
         one_set("coil20", tmp_path)
     with pytest.raises(DataError, match=r"openml.org/d/307 cannot be fetched \(no network\)"):
         one_set("vowel", tmp_path)
-    with pytest.raises(DataError, match=r"no recipe builds it; the source is https://www\.daviddlewis"):
+    with pytest.raises(DataError, match=r"https://www\.daviddlewis.*tar.gz cannot be fetched .*; download it and save"):
         one_set("reuters", tmp_path)
+    with pytest.raises(DataError, match=r"Cluster_GeneExpression/master/lymphoma.matrix cannot be fetched"):
+        one_set("lymphoma", tmp_path)
     lines = []
     with pytest.raises(DataError, match="2 of 2 data sets are missing: reuters, madelon"):
         lines.extend(prepare("daf-2013", tmp_path))

@@ -10,7 +10,6 @@ from reproductions.daf_2011 import experiment as daf_2011
 from reproductions.daf_2011.data import SETUPS, informative, prepared
 from reproductions.daf_2013 import experiment as daf_2013
 from reproductions.efs_2004 import experiment as efs_2004
-from reproductions.efs_2004 import genes
 from reproductions.fsdd_2008 import experiment as fsdd_2008
 from reproductions.judge import rules
 from reproductions.work import Work
@@ -113,8 +112,7 @@ def test_quick_runs_of_daf_leave_claims_undecided(folder, monkeypatch):
 
 def test_stability_is_compared_by_jackknife():
     found = {k: {"subsets": {"DAF0": {"2": [0, 1]}, "BIF": {"2": [k, k + 10]}}} for k in range(6)}
-    judge = daf_2011.Judge({"Spambase": found}, SMALL_2011)
-    values = judge.steadier("Spambase", "DAF0", "BIF", [2])
+    values = daf_2011.steadier("Spambase", found, "DAF0", "BIF", [2])
     assert len(values) == 6
     assert values.mean() > 0.9
 
@@ -162,23 +160,23 @@ def test_parts_of_a_forest_are_the_smaller_forests():
     X, y = rng.normal(size=(80, 5)), np.arange(80) % 2
     X[:, 0] += y
     train, test = np.arange(40), np.arange(40, 80)
-    found = genes.right(X, y, train, test, (3, 10), 0)
-    models = [genes.model_of("CART", 1, 0), genes.model_of("RF", 3, 0), genes.model_of("RF", 10, 0)]
+    found = efs_2004.right(X, y, train, test, (3, 10), 0)
+    models = [efs_2004.model_of("CART", 1, 0), efs_2004.model_of("RF", 3, 0), efs_2004.model_of("RF", 10, 0)]
     assert found == [int(np.sum(model.fit(X[train], y[train]).predict(X[test]) == y[test])) for model in models]
 
 
 def test_numbers_are_chosen_by_the_best_of_the_smallest(monkeypatch):
     settings = efs_2004.Settings({}, 0, (1, 5, 9), (2, 4), {}, folds=2)
-    monkeypatch.setattr(genes, "right", lambda X, y, train, test, trees, seed: [X.shape[1] == 5, 1, X.shape[1] >= 5])
+    monkeypatch.setattr(efs_2004, "right", lambda X, y, train, test, trees, seed: [X.shape[1] == 5, 1, X.shape[1] >= 5])
     rng = np.random.default_rng(0)
-    chosen = genes.choose(rng.normal(size=(20, 12)), np.arange(20) % 2, settings, 0)
+    chosen = efs_2004.choose(rng.normal(size=(20, 12)), np.arange(20) % 2, settings, 0)
     assert chosen["EFS"] == {"RF": (5, 2), "CART": (5, 1)}
 
 
 @pytest.mark.slow
 def test_efs_2004_runs_on_genes_and_images(folder, monkeypatch):
-    monkeypatch.setattr(genes, "THRESHOLD", ("top", 30))
-    monkeypatch.setattr(genes, "FIGURE_SIZES", (1, 50))
+    monkeypatch.setattr(efs_2004, "THRESHOLD", ("top", 30))
+    monkeypatch.setattr(efs_2004, "FIGURE_SIZES", (1, 50))
     settings = efs_2004.Settings({"Leukemia": 5}, 1, (2, 10), (3, 5), {"MSRC-v1": 1}, queries=2, folds=2)
     monkeypatch.setitem(efs_2004.PROFILES, "full", settings)
     outcome = reproduce("efs-2004", data=folder, out=folder / "out", full=True)

@@ -1,4 +1,4 @@
-"""The C4.5-like tree against a literal twin, and the linear SVMs against scikit-learn."""
+"""The C4.5-like tree against a literal twin, and the linear SVM in J against scikit-learn."""
 
 import numpy as np
 import pytest
@@ -6,12 +6,12 @@ import scipy.sparse as sp
 from scipy.stats import binom
 from sklearn.datasets import load_iris, load_wine
 from sklearn.model_selection import cross_val_score
-from sklearn.svm import SVC, LinearSVC
+from sklearn.svm import LinearSVC
 
 import naive
 from probewise.engine.probes import Subsets
 from reproductions.c45 import C45, LEAF, pessimistic_errors
-from reproductions.linear_svm import LinearSVM, SquaredHingeSVM
+from reproductions.daf_2011.svm import SquaredHingeSVM
 
 
 def as_nested(tree, node=0):
@@ -20,6 +20,10 @@ def as_nested(tree, node=0):
     left = tree.left_[node]
     children = as_nested(tree, left), as_nested(tree, left + 1)
     return int(tree.feature_[node]), float(tree.threshold_[node]), *children
+
+
+def n_leaves(nested):
+    return sum(map(n_leaves, nested[2:])) if isinstance(nested, tuple) else 1
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -39,7 +43,7 @@ def test_pruning_makes_the_tree_smaller_and_keeps_the_accuracy():
     rng = np.random.default_rng(0)
     noisy = np.where(rng.random(len(y)) < 0.3, rng.permutation(y), y)
     whole, pruned = C45(1.0).fit(X, noisy), C45().fit(X, noisy)
-    assert pruned.n_leaves_ < whole.n_leaves_
+    assert n_leaves(as_nested(pruned)) < n_leaves(as_nested(whole))
     assert cross_val_score(C45(), *load_iris(return_X_y=True), cv=10).mean() > 0.92
 
 
@@ -52,7 +56,7 @@ def test_pessimistic_errors_are_the_binomial_limit():
 
 def test_one_class_and_constant_columns_give_a_leaf():
     assert C45().fit(np.zeros((5, 2)), [1, 1, 1, 1, 1]).predict(np.ones((2, 2))).tolist() == [1, 1]
-    assert C45().fit(np.zeros((5, 2)), [0, 1, 1, 0, 1]).n_leaves_ == 1
+    assert as_nested(C45().fit(np.zeros((5, 2)), [0, 1, 1, 0, 1])) == 1
 
 
 def text(n=150, d=30, classes=4, seed=0):
@@ -60,13 +64,6 @@ def text(n=150, d=30, classes=4, seed=0):
     y = np.arange(n) % classes
     X = rng.poisson(0.1, (n, d)) + (rng.random((n, d)) < 0.4) * (np.arange(d) % 7 == y[:, None])
     return sp.csr_matrix(X, dtype=np.float64), y
-
-
-@pytest.mark.parametrize("C", [0.1, 1.0])
-def test_the_judge_is_scikit_learn_s_machine(C):
-    X, y = text()
-    plain = SVC(kernel="linear", C=C).fit(X[:100].toarray(), y[:100])
-    np.testing.assert_array_equal(LinearSVM(C).fit(X[:100], y[:100]).predict(X[100:]), plain.predict(X[100:].toarray()))
 
 
 @pytest.mark.parametrize("C", [0.1, 1.0])

@@ -126,7 +126,7 @@ def test_a_placeholder_without_a_result_is_an_error(monkeypatch, tmp_path):
     (tmp_path / "article.md").write_text("{{no | such | cell}}")
     (tmp_path / "departures.txt").write_text("")
     monkeypatch.setattr(results, "folder_of", lambda paper: tmp_path)
-    monkeypatch.setattr(results, "stored", lambda paper: Outcome(paper, {}, []))
+    monkeypatch.setattr(results, "stored", lambda paper: Outcome(paper, {}, [], settings={"unit_seconds": 60}))
     monkeypatch.setattr(results, "rules", lambda paper: [])
     with pytest.raises(ValueError, match=r"is not in results\.csv"):
         article("daf-2013")

@@ -5,6 +5,7 @@ import json
 import numpy as np
 import pytest
 
+from probewise.progress import RateLimited
 from reproductions.work import Work, seeds, unit_seconds
 
 DATA = (np.arange(6.0).reshape(3, 2), np.array([0, 1, 0]))
@@ -41,6 +42,15 @@ def test_finished_units_are_not_repeated_and_a_torn_line_is(tmp_path):
     assert lines[0] == "squares: 0 of 3 units are finished"
     assert "4 of 4, about 0 s left" in lines[-1]
     assert unit_seconds(tmp_path) >= 0
+
+
+def test_the_start_of_a_part_is_shown_at_once(tmp_path):
+    """A rate-limited display holds back recent lines, but not the first line of a part."""
+    lines = []
+    here = work(tmp_path, progress=RateLimited(1000.0, lines.append))
+    here.tell("reading the data")
+    here.units("squares", square, range(2), DATA)
+    assert lines == ["reading the data", "squares: 0 of 2 units are finished"]
 
 
 def test_other_settings_are_refused(tmp_path):
