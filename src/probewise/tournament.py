@@ -28,11 +28,11 @@ from ._probing import (
 )
 from ._selector import Accepts, RunResultsMixin, Selector
 from .criteria import KNN, Average, Criterion, Linear, NaiveBayes, as_criterion
-from .criteria.base import folds_of_groups
+from .criteria.base import Target, folds_of_groups
 from .criteria.device import OnDevice
 from .criteria.scoring import FOR_NUMBERS
 from .engine.ledger import LedgerError
-from .engine.schedule import Schedule
+from .engine.schedule import LinearModel, Schedule
 from .engine.settings import Settings, saved_settings
 from .engine.units import NO_COLUMNS, Columns
 from .executors import threads
@@ -58,6 +58,7 @@ MAX_PAIRED, BEST_ALONE = 1000, 300  # EFS compares all pairs of so many features
 FOLDS = 3
 RARE = 0.4  # share of the rows, relative to an equal share, below which a class is rare
 FEWEST_OF_CLASS = 5  # with many tiny classes, equal weights of classes ranked worse
+MAX_PRODUCTS = 2e10  # rows squared times columns, up to which the linear model takes seconds
 MAX_ROWS = 2000  # more rows would cost time in proportion, or its square, and hardly change the ranking
 
 PARAMETERS = {
@@ -198,12 +199,16 @@ class Tournament(RunResultsMixin, Selector):
 
     @property
     def _accepts(self) -> Accepts:
-        if isinstance(self.criterion, str) and self.criterion == "auto":
+        if self._is_default:
             return accepted_by(default_criterion(1), self.device, self.missing)
         return accepted_by(criterion_or_default(self.criterion), self.device, self.missing)
 
+    @property
+    def _is_default(self) -> bool:
+        return isinstance(self.criterion, str) and self.criterion == "auto"
+
     def _criterion_for(self, X: Any, y: Any) -> Criterion:
-        if isinstance(self.criterion, str) and self.criterion == "auto":
+        if self._is_default:
             shape = getattr(X, "shape", None) or np.asarray(X).shape
             task = "regression" if isinstance(self.scoring, str) and self.scoring in FOR_NUMBERS else "auto"
             if survival_in(y) is not None:
@@ -283,7 +288,8 @@ class Tournament(RunResultsMixin, Selector):
             if schedule.ends and n_units > above:
                 schedule = replace(schedule, protected=self._protected(data, on_device), protected_above=above)
         n_threads, place = n_threads_for(self.device, self.n_jobs), find(self.device) if on_device else None
-        return replace(schedule, n_threads=n_threads, device=place), block_size
+        model = _linear_model(data) if self._is_default else None
+        return replace(schedule, n_threads=n_threads, device=place, model=model), block_size
 
     def _protected(self, data: Data, on_device: bool) -> Columns:
         """Units with one of the best features of a filter."""
@@ -314,6 +320,19 @@ class Tournament(RunResultsMixin, Selector):
         if n_features > MAX_PAIRED:
             limits = {"threshold": ("top", BEST_ALONE), "normalize": "undetermined"}
         return [EFS(N_PROTECTED, n_jobs=n_jobs, **limits), relief, JMI(N_PROTECTED, n_jobs=n_jobs), *univariate]
+
+
+def _linear_model(data: Data) -> LinearModel | None:
+    """The model whose weights join the coefficients; None for a table that is in a store, incomplete, or too large."""
+    X, (n_rows, n_columns) = data.matrix, data.matrix.shape
+    if isinstance(X, Stored) or n_rows**2 * n_columns > MAX_PRODUCTS or len(columns_not_finite(X)):
+        return None
+    target = Target.of(data.y, "classification" if data.is_classification else "regression")
+    targets = target.values[:, None].astype(np.float64)
+    if target.classes is not None:
+        targets = (targets == np.arange(target.n_classes)).astype(np.float64)
+    weights = np.ones(n_rows) if data.sample_weight is None else data.sample_weight
+    return LinearModel(X, data.table.columns, targets, weights / weights[weights > 0].mean(), target.is_classification)
 
 
 def default_criterion(n_rows: int, **options: Any) -> Average:
