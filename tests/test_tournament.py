@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import joblib
@@ -81,16 +82,22 @@ def test_the_linear_model_is_that_of_a_literal_twin(kind, n_columns):
     expected = skill**2 * naive.standardized([values[:2].max(), *values[2:]])
     assert skill > 0.1
     for table in (X, sp.csr_array(X)):
-        model = LinearModel(table, columns, targets, weights, kind == "classes")
+        model = LinearModel(table, columns, targets, weights, None, kind == "classes")
         np.testing.assert_allclose(model(active), expected, rtol=1e-8)
         order = rng.permutation(n_columns)
         moved = Subsets(np.argsort(order)[columns.indices].astype(np.int32), columns.offsets)
-        again = LinearModel(table[:, order], moved, targets, weights, kind == "classes")
+        again = LinearModel(table[:, order], moved, targets, weights, None, kind == "classes")
         np.testing.assert_allclose(again(active), expected, rtol=1e-8)
     some = np.where(np.arange(50) < 40, weights, 0)
-    left_out = LinearModel(X, columns, targets, some, kind == "classes")
-    without = LinearModel(X[:40], columns, targets[:40], weights[:40], kind == "classes")
+    left_out = LinearModel(X, columns, targets, some, None, kind == "classes")
+    without = LinearModel(X[:40], columns, targets[:40], weights[:40], None, kind == "classes")
     np.testing.assert_allclose(left_out(active), without(active), rtol=1e-5, atol=1e-7)
+    copies = np.repeat(np.arange(50), 1 + np.arange(50) % 3)
+    copied = LinearModel(X[copies], columns, targets[copies], np.ones(len(copies)), None, kind == "classes")
+    counted = LinearModel(X, columns, targets, 1.0 + np.arange(50) % 3, None, kind == "classes")
+    np.testing.assert_allclose(copied(active), counted(active), rtol=1e-8)
+    grouped = replace(copied, X=X[copies] + rng.normal(size=(len(copies), n_columns)), groups=copies)
+    assert grouped.share < replace(grouped, groups=None).share
 
 
 def test_ranks_go_by_the_round_reached_and_then_by_the_coefficient(fitted):

@@ -332,7 +332,7 @@ def _linear_model(data: Data) -> LinearModel | None:
     if target.classes is not None:
         targets = (targets == np.arange(target.n_classes)).astype(np.float64)
     weights = np.ones(n_rows) if data.sample_weight is None else data.sample_weight
-    return LinearModel(X, data.table.columns, targets, weights / weights[weights > 0].mean(), target.is_classification)
+    return LinearModel(X, data.table.columns, targets, weights, data.groups, target.is_classification)
 
 
 def default_criterion(n_rows: int, **options: Any) -> Average:

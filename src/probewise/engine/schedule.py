@@ -38,7 +38,8 @@ PROBE_OVERHEAD, BASE_FEATURES = 80, 80
 SECONDS_PER_PROBE, SECONDS_PER_FEATURE, SECONDS_ON_DEVICE = 6.5e-7, 1.5e-8, 0.017
 TOLERANCE = 1e-3  # of the solution; far below its standard errors
 PART = 4096  # columns that the linear model has in memory at a time
-NO_WEIGHT = 1e-9  # stands for the weight 0 of a row
+NO_WEIGHT = 1e-9  # stands for the weight 0 of a row, relative to the largest weight
+COPY = 1e-9  # squared distance of two rows, relative to their squared lengths, below which they are copies
 WEIGHTS = "weights"  # their name in the ledger
 
 
@@ -215,27 +216,38 @@ class LinearModel:
     X: Any  # rows and columns as the criterion sees them, dense or sparse
     columns: Subsets  # the columns of each unit
     targets: Floats  # rows and targets: 1 and 0 for classes
-    row_weights: Floats  # their mean is 1, without weights of 0
+    row_weights: Floats  # a weight of 2 is the same as two copies of the row
+    groups: NDArray[Any] | None
     is_classification: bool
 
     def __call__(self, active: NDArray[np.int32]) -> Floats:
         chosen = self.columns.only(np.isin(np.arange(len(self.columns)), active))
         with one_blas_thread():  # the bits do not depend on the number of threads
-            dual = self._dual(chosen.indices)[0]
+            products = self._products(chosen.indices)
+            dual = self._inverse(products, len(chosen.indices)) @ self.targets
             weights = [np.linalg.norm(part.T @ dual, axis=1) for part in self._centered(chosen.indices)]
         values = np.maximum.reduceat(np.concatenate(weights), chosen.offsets[:-1])
         return self.share * (values - values.mean()) / (values.std() or 1.0)
 
     @cached_property
     def share(self) -> float:
-        """The squared skill of the model on all units with one row left out: 0 for guessing, 1 if it is always right.
+        """The squared skill of the model on all units for left-out rows: 0 for guessing, 1 if it is always right.
 
         Skill is R^2, or the share of the rows outside of the largest class that are gained. Weights of a model that
-        predicts little are noise.
+        predicts little are noise. Rows of a group, and copies of a row, are left out together.
         """
         with one_blas_thread():
-            dual, inverse_diagonal = self._dual(self.columns.indices)
-        errors, weights = dual / inverse_diagonal[:, None], self.row_weights / self.row_weights.sum()
+            products = self._products(self.columns.indices)
+            inverse = self._inverse(products, len(self.columns.indices))
+        squares = products.diagonal()
+        distances = squares[:, None] + squares - 2 * products
+        first_copy = (distances <= COPY * (squares[:, None] + squares)).argmax(axis=1)
+        labels = first_copy if self.groups is None else np.unique(self.groups, return_inverse=True)[1]
+        order = np.argsort(labels, kind="stable")
+        errors, dual = np.empty(self.targets.shape), inverse @ self.targets
+        for rows in np.split(order, np.flatnonzero(np.diff(labels[order])) + 1):
+            errors[rows] = np.linalg.solve(inverse[np.ix_(rows, rows)], dual[rows])
+        weights = self.row_weights / self.row_weights.sum()
         if self.is_classification:
             error = weights @ ((self.targets - errors).argmax(axis=1) != self.targets.argmax(axis=1))
             error_of_guess = 1 - (weights @ self.targets).max()
@@ -244,18 +256,23 @@ class LinearModel:
             error_of_guess = weights @ (self.targets[:, 0] - weights @ self.targets[:, 0]) ** 2
         return float(max(0.0, 1 - error / error_of_guess) ** 2) if error_of_guess > 0 else 0.0
 
-    def _dual(self, columns: NDArray[np.int32]) -> tuple[Floats, Floats]:
-        """Coefficients of the rows in a ridge model with an intercept, and divisors that give left-out errors."""
-        n_rows = len(self.targets)
-        matrix = np.zeros((n_rows + 1, n_rows + 1))
+    def _products(self, columns: NDArray[np.int32]) -> Floats:
+        """Products of rows."""
+        products = np.zeros((len(self.targets), len(self.targets)))
         for part in self._centered(columns):
-            matrix[:-1, :-1] += part @ part.T
-        squares = matrix.diagonal()[:-1]
-        penalty = self.row_weights @ squares / (self.row_weights.sum() * len(columns)) or 1.0  # the mean variance
-        matrix[np.arange(n_rows), np.arange(n_rows)] += penalty / np.maximum(self.row_weights, NO_WEIGHT)
-        matrix[-1, :-1] = matrix[:-1, -1] = 1.0  # the coefficients of the rows sum to 0
-        inverse = np.linalg.inv(matrix)[:-1, :-1]
-        return inverse @ self.targets, inverse.diagonal()
+            products += part @ part.T
+        return products
+
+    def _inverse(self, products: Floats, n_columns: int) -> Floats:
+        """The matrix that turns targets into the coefficients of rows in a ridge model with an intercept."""
+        n_rows, weights = len(products), self.row_weights
+        matrix = np.ones((n_rows + 1, n_rows + 1))  # the last row makes the coefficients sum to 0
+        penalty = weights @ products.diagonal() / (weights.sum() * n_columns) or 1.0  # the mean variance
+        matrix[:-1, :-1], matrix[-1, -1] = (
+            products + np.diag(penalty / np.maximum(weights, NO_WEIGHT * weights.max())),
+            0.0,
+        )
+        return np.linalg.inv(matrix)[:-1, :-1]
 
     def _centered(self, columns: NDArray[np.int32]) -> Iterator[Floats]:
         """These columns minus their means, some at a time."""
