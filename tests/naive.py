@@ -881,7 +881,7 @@ def linear_weights(X, targets, sample_weight):
     return np.sqrt(sum(w**2 for w in weights))
 
 
-def linear_skill(X, targets, sample_weight, classification):
+def linear_skill(X, targets, sample_weight):
     """1 - error / error without columns, each row predicted by a ridge regression on the others; see `linear_weights`.
     The penalty is that of all rows."""
     centered = X - np.average(X, axis=0, weights=sample_weight)
@@ -895,13 +895,9 @@ def linear_skill(X, targets, sample_weight, classification):
         matrix = A.T @ A + penalty * np.eye(X.shape[1])
         slopes = np.linalg.solve(matrix, A.T @ ((T - mean_target) * np.sqrt(w)[:, None]))
         predicted.append(mean_target + (X[row] - mean) @ slopes)
-    if classification:
-        wrong = np.argmax(predicted, axis=1) != np.argmax(targets, axis=1)
-        total = np.average(targets, axis=0, weights=sample_weight)
-        return max(0.0, 1 - np.average(wrong, weights=sample_weight) / (1 - total.max()))
-    mean = np.average(targets, axis=0, weights=sample_weight)
-    errors, errors_of_mean = ((targets - other) ** 2 for other in (predicted, mean))
-    return max(0.0, 1 - (sample_weight @ errors / (sample_weight @ errors_of_mean)).item())
+    wrong = np.argmax(predicted, axis=1) != np.argmax(targets, axis=1)
+    total = np.average(targets, axis=0, weights=sample_weight)
+    return max(0.0, 1 - np.average(wrong, weights=sample_weight) / (1 - total.max()))
 
 
 def standardized(values):

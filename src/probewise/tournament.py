@@ -199,16 +199,12 @@ class Tournament(RunResultsMixin, Selector):
 
     @property
     def _accepts(self) -> Accepts:
-        if self._is_default:
+        if isinstance(self.criterion, str) and self.criterion == "auto":
             return accepted_by(default_criterion(1), self.device, self.missing)
         return accepted_by(criterion_or_default(self.criterion), self.device, self.missing)
 
-    @property
-    def _is_default(self) -> bool:
-        return isinstance(self.criterion, str) and self.criterion == "auto"
-
     def _criterion_for(self, X: Any, y: Any) -> Criterion:
-        if self._is_default:
+        if isinstance(self.criterion, str) and self.criterion == "auto":
             shape = getattr(X, "shape", None) or np.asarray(X).shape
             task = "regression" if isinstance(self.scoring, str) and self.scoring in FOR_NUMBERS else "auto"
             if survival_in(y) is not None:
@@ -288,8 +284,10 @@ class Tournament(RunResultsMixin, Selector):
             if schedule.ends and n_units > above:
                 schedule = replace(schedule, protected=self._protected(data, on_device), protected_above=above)
         n_threads, place = n_threads_for(self.device, self.n_jobs), find(self.device) if on_device else None
-        model = _linear_model(data) if self._is_default else None
-        return replace(schedule, n_threads=n_threads, device=place, model=model), block_size
+        is_default = isinstance(self.criterion, str) and self.criterion == "auto"
+        return replace(
+            schedule, n_threads=n_threads, device=place, model=_linear_model(data) if is_default else None
+        ), block_size
 
     def _protected(self, data: Data, on_device: bool) -> Columns:
         """Units with one of the best features of a filter."""
@@ -323,16 +321,18 @@ class Tournament(RunResultsMixin, Selector):
 
 
 def _linear_model(data: Data) -> LinearModel | None:
-    """The model whose weights join the coefficients; None for a table that is in a store, incomplete, or too large."""
+    """The model whose weights join the coefficients; None without classes, or for a store or an incomplete or large X.
+
+    For numbers no gain was measured.
+    """
     X, (n_rows, n_columns) = data.matrix, data.matrix.shape
-    if isinstance(X, Stored) or n_rows**2 * n_columns > MAX_PRODUCTS or len(columns_not_finite(X)):
+    is_large = isinstance(X, Stored) or n_rows**2 * n_columns > MAX_PRODUCTS
+    if not data.is_classification or is_large or len(columns_not_finite(X)):
         return None
-    target = Target.of(data.y, "classification" if data.is_classification else "regression")
-    targets = target.values[:, None].astype(np.float64)
-    if target.classes is not None:
-        targets = (targets == np.arange(target.n_classes)).astype(np.float64)
+    target = Target.of(data.y, "classification")
+    targets = (target.values[:, None] == np.arange(target.n_classes)).astype(np.float64)
     weights = np.ones(n_rows) if data.sample_weight is None else data.sample_weight
-    return LinearModel(X, data.table.columns, targets, weights, data.groups, target.is_classification)
+    return LinearModel(X, data.table.columns, targets, weights, data.groups)
 
 
 def default_criterion(n_rows: int, **options: Any) -> Average:

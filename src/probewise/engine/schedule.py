@@ -145,7 +145,7 @@ class Schedule:
         active = plan.rounds[-1].active
         design = self._design(plan, so_far)
         scores = design.of_features(design.solve(RIDGE, tolerance=TOLERANCE) / design.roots, active)
-        scores = with_weights(scores, weights_of_round(so_far, n_rounds - 1, active))
+        scores = with_weights(scores, so_far, n_rounds - 1)
         scores = np.round(scores, 12 - int(np.ceil(np.log10(np.abs(scores).max() or 1.0))))  # the same for every BLAS
         n_kept = sizes_of_rounds(plan.n_features, len(self.ends))[n_rounds]
         positions_of_units = positions(scores)
@@ -166,9 +166,8 @@ class Schedule:
     def scores(self, plan: ProbePlan, ledger: Ledger) -> Floats:
         """The coefficient of each unit so far, for a display of progress; NaN for dropped units."""
         design, active = Design(plan, ledger, n_threads=self.n_threads), plan.rounds[-1].active
-        out, weights = np.full(plan.n_features, np.nan), weights_of_round(ledger, len(plan.rounds) - 1, active)
-        scores = design.of_features(design.solve(RIDGE, tolerance=TOLERANCE) / design.roots, active)
-        out[active] = with_weights(scores, weights)
+        out, scores = np.full(plan.n_features, np.nan), design.solve(RIDGE, tolerance=TOLERANCE) / design.roots
+        out[active] = with_weights(design.of_features(scores, active), ledger, len(plan.rounds) - 1)
         return out
 
     def end_of_round(self, plan: ProbePlan) -> int | None:
@@ -191,8 +190,7 @@ class Schedule:
         fitted = Regression.of_design(design, RIDGE / design.unit, TOLERANCE)
         coefficients = fitted.coefficients.copy()
         for number, part in enumerate(plan.rounds):
-            weights = weights_of_round(ledger, number, part.active)
-            coefficients[part.active] = with_weights(fitted.coefficients[part.active], weights)
+            coefficients[part.active] = with_weights(fitted.coefficients[part.active], ledger, number)
         return replace(fitted, coefficients=coefficients)
 
     def _design(self, plan: ProbePlan, ledger: Ledger) -> Design:
@@ -207,7 +205,7 @@ class Schedule:
 
 @dataclass(frozen=True, eq=False)
 class LinearModel:
-    """Weights of units in ridge regression on all units that are left; they see all units at once, probes only a few.
+    """Weights of units in a ridge classifier on all units that are left: a probe sees only a few of them at once.
 
     A call returns the weight of each unit (the largest of its columns; over classes, the root of the sum of squares),
     standardized over the units and multiplied by ``share``.
@@ -215,30 +213,29 @@ class LinearModel:
 
     X: Any  # rows and columns as the criterion sees them, dense or sparse
     columns: Subsets  # the columns of each unit
-    targets: Floats  # rows and targets: 1 and 0 for classes
+    targets: Floats  # rows and classes, 1 for the class of the row and 0 for others
     row_weights: Floats  # a weight of 2 is the same as two copies of the row
     groups: NDArray[Any] | None
-    is_classification: bool
 
     def __call__(self, active: NDArray[np.int32]) -> Floats:
-        chosen = self.columns.only(np.isin(np.arange(len(self.columns)), active))
+        chosen, weights = self.columns.only(np.isin(np.arange(len(self.columns)), active)), np.empty(0)
         with one_blas_thread():  # the bits do not depend on the number of threads
-            products = self._products(chosen.indices)
-            dual = self._inverse(products, len(chosen.indices)) @ self.targets
-            weights = [np.linalg.norm(part.T @ dual, axis=1) for part in self._centered(chosen.indices)]
-        values = np.maximum.reduceat(np.concatenate(weights), chosen.offsets[:-1])
-        return self.share * (values - values.mean()) / (values.std() or 1.0)
+            dual = self._inverse(chosen.indices)[0] @ self.targets
+            for part in self._centered(chosen.indices):
+                weights = np.r_[weights, np.linalg.norm(part.T @ dual, axis=1)]
+        weights = np.maximum.reduceat(weights, chosen.offsets[:-1])
+        return np.asarray(self.share * (weights - weights.mean()) / (weights.std() or 1.0))
 
     @cached_property
     def share(self) -> float:
         """The squared skill of the model on all units for left-out rows: 0 for guessing, 1 if it is always right.
 
-        Skill is R^2, or the share of the rows outside of the largest class that are gained. Weights of a model that
-        predicts little are noise. Rows of a group, and copies of a row, are left out together.
+        Skill is 1 - error / error of guessing the largest class. Weights of a model that predicts little are noise: on
+        Madelon they would displace most informative features. Rows of a group, and copies of a row, are left out
+        together.
         """
         with one_blas_thread():
-            products = self._products(self.columns.indices)
-            inverse = self._inverse(products, len(self.columns.indices))
+            inverse, products = self._inverse(self.columns.indices)
         squares = products.diagonal()
         distances = squares[:, None] + squares - 2 * products
         first_copy = (distances <= COPY * (squares[:, None] + squares)).argmax(axis=1)
@@ -248,31 +245,20 @@ class LinearModel:
         for rows in np.split(order, np.flatnonzero(np.diff(labels[order])) + 1):
             errors[rows] = np.linalg.solve(inverse[np.ix_(rows, rows)], dual[rows])
         weights = self.row_weights / self.row_weights.sum()
-        if self.is_classification:
-            error = weights @ ((self.targets - errors).argmax(axis=1) != self.targets.argmax(axis=1))
-            error_of_guess = 1 - (weights @ self.targets).max()
-        else:
-            error = weights @ errors[:, 0] ** 2
-            error_of_guess = weights @ (self.targets[:, 0] - weights @ self.targets[:, 0]) ** 2
-        return float(max(0.0, 1 - error / error_of_guess) ** 2) if error_of_guess > 0 else 0.0
+        error = weights @ ((self.targets - errors).argmax(axis=1) != self.targets.argmax(axis=1))
+        return float(max(0.0, 1 - error / (1 - (weights @ self.targets).max())) ** 2)
 
-    def _products(self, columns: NDArray[np.int32]) -> Floats:
-        """Products of rows."""
-        products = np.zeros((len(self.targets), len(self.targets)))
+    def _inverse(self, columns: NDArray[np.int32]) -> tuple[Floats, Floats]:
+        """What turns targets into coefficients of rows in a ridge model with an intercept; and the products of rows."""
+        n_rows, weights = len(self.targets), self.row_weights
+        products, matrix = np.zeros((n_rows, n_rows)), np.ones((n_rows + 1, n_rows + 1))
         for part in self._centered(columns):
             products += part @ part.T
-        return products
-
-    def _inverse(self, products: Floats, n_columns: int) -> Floats:
-        """The matrix that turns targets into the coefficients of rows in a ridge model with an intercept."""
-        n_rows, weights = len(products), self.row_weights
-        matrix = np.ones((n_rows + 1, n_rows + 1))  # the last row makes the coefficients sum to 0
-        penalty = weights @ products.diagonal() / (weights.sum() * n_columns) or 1.0  # the mean variance
-        matrix[:-1, :-1], matrix[-1, -1] = (
-            products + np.diag(penalty / np.maximum(weights, NO_WEIGHT * weights.max())),
-            0.0,
-        )
-        return np.linalg.inv(matrix)[:-1, :-1]
+        penalty = weights @ products.diagonal() / (weights.sum() * len(columns)) or 1.0  # the mean variance
+        matrix[:-1, :-1] = products + np.diag(penalty / np.maximum(weights, NO_WEIGHT * weights.max()))
+        matrix[-1, -1] = 0.0  # the last row makes the coefficients sum to 0
+        inverse: Any = np.linalg.inv(matrix)
+        return inverse[:-1, :-1], products
 
     def _centered(self, columns: NDArray[np.int32]) -> Iterator[Floats]:
         """These columns minus their means, some at a time."""
@@ -282,24 +268,19 @@ class LinearModel:
             yield part - self.row_weights @ part / self.row_weights.sum()
 
 
-def weights_of_round(ledger: Ledger, number: int, active: NDArray[np.int32]) -> Floats:
-    """The stored weights of the units of a round; 0 where none are stored."""
+def with_weights(coefficients: Floats, ledger: Ledger, number: int) -> Floats:
+    """Coefficients of the units of a round, plus their stored weights times the standard deviation of coefficients."""
     stored = ledger.settings.get(WEIGHTS, [])
     if number >= len(stored):
-        return np.zeros(len(active))
+        return coefficients
     try:
         weights = np.frombuffer(base64.b64decode(stored[number], validate=True), "<f4").astype(np.float64)
     except (TypeError, ValueError, KeyError):
         weights = np.empty(0)
-    if len(weights) != len(active) or not np.isfinite(weights).all():
+    if len(weights) != len(coefficients) or not np.isfinite(weights).all():
         raise LedgerError(f"the ledger {ledger.path} is damaged: its weights are impossible; restore a copy")
-    return weights
-
-
-def with_weights(coefficients: Floats, weights: Floats) -> Floats:
-    """Coefficients of units, plus their weights in units of the standard deviation of the coefficients."""
-    known = coefficients[~np.isnan(coefficients)]
-    return coefficients + (known.std() if len(known) else 0.0) * weights
+    is_known = ~np.isnan(coefficients)
+    return coefficients + weights * (coefficients[is_known].std() if is_known.any() else 0.0)
 
 
 def sizes_of_rounds(n_units: int, n_rounds: int | None = None) -> list[int]:
