@@ -1,10 +1,13 @@
-"""Accuracy of the best 5, 10, 20 and 50 features of each method on held-out rows.
+"""Accuracy (classes) or R^2 (numbers) of the best 5, 10, 20 and 50 features of each method on held-out rows.
 
 For each data set (.npz files in the folder PROBEWISE_DATA) and each stratified half: columns are standardized by the
 half, a method ranks the features on it, and a linear SVM, 1-NN and a random forest, trained on the same rows with the
-best d features, are scored on the other half. Results are stored in benchmarks/unseen.jsonl and not computed again.
+best d features, are scored on the other half; for a numeric target ridge, 5-NN and a forest, each R^2 at least -0.5.
+Results are stored in benchmarks/unseen.jsonl and not computed again.
 """
 
+import contextlib
+import io
 import json
 import os
 import time
@@ -20,6 +23,10 @@ from benchmarks.measure import print_table
 SIZES = (5, 10, 20, 50)
 SETS = ("colon", "leukemia", "lymphoma", "prostate_ge", "tox_171", "arcene", "khan", "gravier", "warpar10p")
 TALLER = ("isolet", "pcmac", "madelon")  # 780 to 1,300 rows to rank on: RFE takes minutes per half
+NUMBERS = (
+    *("riboflavin", "wheat", "gasoline", "nirsoil", "cookie", "liver_toxicity", "permeability", "pac", "eyedata"),
+    "meatspec",
+)
 HALVES = 3
 SEEDS = 3  # for random methods: with one seed the mean over sets varies by half a point
 RANDOM_METHODS = ("Tournament", "DAF", "random forest importance", "Boruta")
@@ -54,16 +61,104 @@ def rfe(X, y, half):
 
 
 def forest(X, y, half):
-    from sklearn.ensemble import RandomForestClassifier
+    from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
 
-    return by_scores(RandomForestClassifier(500, random_state=half).fit(X, y).feature_importances_)
+    kind = RandomForestRegressor if is_numeric(y) else RandomForestClassifier
+    return by_scores(kind(500, random_state=half).fit(X, y).feature_importances_)
 
 
 def lightgbm(X, y, half):
-    from lightgbm import LGBMClassifier
+    from lightgbm import LGBMClassifier, LGBMRegressor
 
-    model = LGBMClassifier(min_child_samples=5, random_state=half, importance_type="gain", verbose=-1, n_jobs=1)
+    kind = LGBMRegressor if is_numeric(y) else LGBMClassifier
+    model = kind(min_child_samples=5, random_state=half, importance_type="gain", verbose=-1, n_jobs=1)
     return by_scores(model.fit(X, y).feature_importances_.astype(float))
+
+
+def is_numeric(y):
+    return y.dtype.kind == "f"
+
+
+def targets_of(y):
+    """The number, or 1 and -1 for each class; one column for two classes."""
+    return (
+        [y - y.mean()]
+        if is_numeric(y)
+        else [np.where(y == c, 1.0, -1.0) for c in range(int(y.max() == 1), y.max() + 1)]
+    )
+
+
+def correlation(X, y, half):
+    return by_scores(np.abs((X - X.mean(axis=0)).T @ (y - y.mean())) / (X.std(axis=0) + 1e-12))
+
+
+def by_entry(X, y, fits):
+    """Rank by how many models of a path, weak penalties last, contain a feature in any target; ties by |weight|."""
+    n_entered = np.zeros(X.shape[1])
+    for target in targets_of(y):
+        paths = np.abs([np.ravel(weights) for weights in fits(np.asarray(X, np.float64, order="F"), target)])
+        n_entered = np.maximum(n_entered, (paths > 0).sum(axis=0) + 0.5 * paths[-1] / (paths[-1].max() + 1e-9))
+    return by_scores(n_entered)
+
+
+def elastic_net(X, y, half):
+    from sklearn.linear_model import enet_path
+
+    return by_entry(X, y, lambda X, t: enet_path(X, t - t.mean(), l1_ratio=0.5, alphas=30, max_iter=2000)[1].T)
+
+
+def mcp(X, y, half):
+    """Minimax concave penalty, least squares."""
+    from skglm import MCPRegression
+
+    def fits(X, target):
+        largest = np.abs(X.T @ (target - target.mean())).max() / len(target)
+        for alpha in largest * np.logspace(-0.05, -1.5, 12):
+            yield MCPRegression(alpha, max_iter=20).fit(X, target).coef_
+
+    return by_entry(X, y, lambda X, target: list(fits(X, target)))
+
+
+def abess(X, y, half):
+    """Best subsets of 5, 10, 20 and 50 features, least squares."""
+    from abess import LinearRegression
+
+    return by_entry(X, y, lambda X, t: [LinearRegression(support_size=k).fit(X, t).coef_ for k in SIZES])
+
+
+def hsic_lasso(X, y, half):
+    from pyHSICLasso import HSICLasso
+
+    model = HSICLasso()
+    with contextlib.redirect_stdout(io.StringIO()):
+        model.input(np.asarray(X, np.float64), y.astype(float))
+        (model.regression if is_numeric(y) else model.classification)(50, B=0, n_jobs=1)
+    first = np.array(model.get_index())
+    return np.r_[first, np.setdiff1d(np.arange(X.shape[1]), first)]
+
+
+def stability_paths(X, y, half):
+    """IPSS: expected false positives of each feature, for two classes or numbers."""
+    from ipss import ipss
+
+    expected = np.full(X.shape[1], np.inf)
+    for target in targets_of(y):
+        with contextlib.redirect_stdout(io.StringIO()):
+            scores = ipss(np.asarray(X, np.float64), target)["efp_scores"]
+        found = np.array(list(scores), dtype=int)
+        expected[found] = np.minimum(expected[found], list(scores.values()))
+    return np.lexsort((correlation(X, y, half).argsort(), expected))
+
+
+def vip(X, y, half):
+    """Variable importance in projection of partial least squares; the number of components is cross-validated."""
+    from sklearn.cross_decomposition import PLSRegression
+    from sklearn.model_selection import cross_val_score
+
+    sizes = range(1, min(10, len(y) // 3) + 1)
+    model = PLSRegression(max(sizes, key=lambda k: cross_val_score(PLSRegression(k), X, y, cv=5).mean())).fit(X, y)
+    explained = (model.x_scores_**2).sum(axis=0) * (model.y_loadings_**2).sum(axis=0)
+    return by_scores((model.x_weights_ / np.linalg.norm(model.x_weights_, axis=0)) ** 2 @ explained)
 
 
 def l1_path(X, y, half):
@@ -133,12 +228,27 @@ def methods():
         "mrmrs MRMR": mrmrs,
         "fast-select ReliefF": fast_select,
         "F test": f_test,
+        **PEERS,
     }
+
+
+PEERS = {
+    "elastic net": elastic_net,
+    "MCP (skglm)": mcp,
+    "abess": abess,
+    "HSIC lasso": hsic_lasso,
+    "IPSS": stability_paths,
+    "correlation": correlation,
+    "PLS-VIP": vip,
+}
+# IPSS takes minutes on ten classes; correlation and PLS-VIP are for numbers.
+FOR_CLASSES = ("correlation", "PLS-VIP", "IPSS")
+FOR_NUMBERS = ("Tournament", "ReliefF", "random forest importance", "LightGBM gain", *PEERS)
 
 
 def load(name):
     with np.load(FOLDER / f"{name}.npz", allow_pickle=False) as arrays:
-        y = np.unique(arrays["y"], return_inverse=True)[1]
+        y = arrays["y"] if is_numeric(arrays["y"]) else np.unique(arrays["y"], return_inverse=True)[1]
         if "indptr" in arrays.files:
             parts = arrays["data"].astype(np.float32), arrays["indices"], arrays["indptr"]
             return sp.csr_matrix(parts, shape=tuple(arrays["shape"])), y
@@ -147,15 +257,17 @@ def load(name):
 
 def scored(name, method, half, seed=0, rank=None):
     """Seconds to rank by a method or a function, and the mean accuracy of the three classifiers at each size."""
-    from sklearn.ensemble import RandomForestClassifier
+    from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
+    from sklearn.linear_model import RidgeCV
     from sklearn.model_selection import train_test_split
-    from sklearn.neighbors import KNeighborsClassifier
+    from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
     from sklearn.preprocessing import MaxAbsScaler, StandardScaler
     from sklearn.svm import LinearSVC
 
     warnings.filterwarnings("ignore")
     X, y = load(name)
-    training, held_out = train_test_split(np.arange(len(y)), test_size=0.5, stratify=y, random_state=100 + half)
+    strata = None if is_numeric(y) else y
+    training, held_out = train_test_split(np.arange(len(y)), test_size=0.5, stratify=strata, random_state=100 + half)
     scaler = (MaxAbsScaler() if sp.issparse(X) else StandardScaler()).fit(X[training])
     train, test = (scaler.transform(X[rows]).astype(np.float32) for rows in (training, held_out))
     started = time.perf_counter()
@@ -163,9 +275,12 @@ def scored(name, method, half, seed=0, rank=None):
     result = {"set": name, "method": method, "half": half, "seed": seed, "seconds": time.perf_counter() - started}
     for size in SIZES:
         first = order[:size]
-        classifiers = LinearSVC(dual="auto"), KNeighborsClassifier(1), RandomForestClassifier(100, random_state=0)
-        scores = [each.fit(train[:, first], y[training]).score(test[:, first], y[held_out]) for each in classifiers]
-        result[str(size)] = float(np.mean(scores))
+        models = LinearSVC(dual="auto"), KNeighborsClassifier(1), RandomForestClassifier(100, random_state=0)
+        if is_numeric(y):
+            forest = RandomForestRegressor(100, random_state=0)
+            models = RidgeCV(np.logspace(-2, 3, 11)), KNeighborsRegressor(5), forest
+        scores = [each.fit(train[:, first], y[training]).score(test[:, first], y[held_out]) for each in models]
+        result[str(size)] = float(np.mean(np.maximum(scores, -0.5)))
     return result
 
 
@@ -177,10 +292,12 @@ def present(sets):
 
 
 def main(only=None, small=False, jobs=2, **_):
-    names = only.split(",") if only else list(methods())
+    names = only.split(",") if only else [name for name in methods() if name not in FOR_CLASSES]
     halves = range(2 if small else HALVES)
     for sets, n_seeds in ((SETS[:3], 1),) if small else ((SETS, SEEDS), (TALLER, 1)):
         measure(present(sets), names, halves, n_seeds, small, jobs)
+    names = [name for name in FOR_NUMBERS if not only or name in names]
+    measure(present(NUMBERS[:2] if small else NUMBERS), names, halves, 1, small, jobs)
 
 
 def seeds_of(method, n_seeds):
@@ -230,10 +347,8 @@ def show(stored, sets, names, halves, n_seeds):
         for k in np.argsort(-at_20.mean(axis=1))
     ]
     header = ["method", *(f"{d}" for d in SIZES), "largest deficit", "difference at 20", "seconds"]
-    print_table(
-        f"Accuracy (%) on held-out rows by number of features: {len(sets)} data sets, {len(halves)} halves each",
-        header,
-        rows,
-    )
+    measure = "R^2 x 100" if sets[0] in NUMBERS else "Accuracy (%)"
+    title = f"{measure} on held-out rows by number of features: {len(sets)} data sets, {len(halves)} halves each"
+    print_table(title, header, rows)
     by_set = [[s, *(f"{value:.1f}" for value in at_20[:, k])] for k, s in enumerate(sets)]
-    print_table("Accuracy (%) with 20 features, by data set", ["data set", *names], by_set)
+    print_table("The same with 20 features, by data set", ["data set", *names], by_set)

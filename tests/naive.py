@@ -870,9 +870,44 @@ def discoveries(p, q):
     return [bool(best) and value <= sorted(p)[best - 1] for value in p]
 
 
-def tournament_rounds(plan, values, schedule, ridge=10.0, like_size=20):
+def linear_weights(X, targets, sample_weight):
+    """Root of the sum of squares over targets of the weights of each column in a ridge regression with an intercept;
+    the penalty is the mean variance of the columns."""
+    centered = X - np.average(X, axis=0, weights=sample_weight)
+    penalty = np.mean([np.average(column**2, weights=sample_weight) for column in centered.T])
+    W = np.diag(sample_weight)
+    matrix = centered.T @ W @ centered + penalty * np.eye(X.shape[1])
+    weights = [np.linalg.solve(matrix, centered.T @ W @ (t - np.average(t, weights=sample_weight))) for t in targets.T]
+    return np.sqrt(sum(w**2 for w in weights))
+
+
+def linear_skill(X, targets, sample_weight):
+    """1 - error / error without columns, each row predicted by a ridge regression on the others; see `linear_weights`.
+    The penalty is that of all rows."""
+    centered = X - np.average(X, axis=0, weights=sample_weight)
+    penalty = np.mean([np.average(column**2, weights=sample_weight) for column in centered.T])
+    predicted = []
+    for row in range(len(X)):
+        others = np.arange(len(X)) != row
+        w, T = sample_weight[others], targets[others]
+        mean, mean_target = np.average(X[others], axis=0, weights=w), np.average(T, axis=0, weights=w)
+        A = (X[others] - mean) * np.sqrt(w)[:, None]
+        matrix = A.T @ A + penalty * np.eye(X.shape[1])
+        slopes = np.linalg.solve(matrix, A.T @ ((T - mean_target) * np.sqrt(w)[:, None]))
+        predicted.append(mean_target + (X[row] - mean) @ slopes)
+    wrong = np.argmax(predicted, axis=1) != np.argmax(targets, axis=1)
+    total = np.average(targets, axis=0, weights=sample_weight)
+    return max(0.0, 1 - np.average(wrong, weights=sample_weight) / (1 - total.max()))
+
+
+def standardized(values):
+    return (values - np.mean(values)) / np.std(values)
+
+
+def tournament_rounds(plan, values, schedule, linear_weights, share, ridge=10.0, like_size=20):
     """The features of each round of a `Tournament`, by dense matrices: J less the mean of probes of like size in its
-    round, regressed on which features are in, centred over those of the round; the best go on."""
+    round, regressed on which features are in, centred over those of the round. The coefficient and the weight in a
+    linear model of the features of the round are standardized and added; the best go on."""
     sizes = [len(part.active) for part in plan.rounds]
     rounds = [plan.rounds[0].active.tolist()]
     rows, targets = [], []
@@ -893,7 +928,8 @@ def tournament_rounds(plan, values, schedule, ridge=10.0, like_size=20):
             break
         X, z = np.vstack(rows), np.concatenate(targets)
         w = np.linalg.solve(X.T @ X + ridge * np.eye(plan.n_features), X.T @ z)[active]
-        order = sorted(range(len(active)), key=lambda k: -w[k])
+        total = standardized(w) + share * standardized(linear_weights(active))
+        order = sorted(range(len(active)), key=lambda k: -total[k])
         if sizes[number + 1] > schedule.protected_above:
             order.sort(key=lambda k: active[k] not in schedule.protected)
         best = order[: sizes[number + 1]]

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import joblib
@@ -24,8 +25,9 @@ import naive
 from probewise import Tournament
 from probewise.datasets import make_madelon
 from probewise.engine.ledger import Ledger
+from probewise.engine.probes import Subsets
 from probewise.engine.run import Run
-from probewise.engine.schedule import KEPT_SHARE, N_LAST, Schedule, sizes_of_rounds
+from probewise.engine.schedule import KEPT_SHARE, N_LAST, LinearModel, Schedule, sizes_of_rounds
 from probewise.report import render_markdown, summarize
 
 DATA = make_madelon(120, 80, random_state=1)
@@ -46,11 +48,53 @@ def same(first, second):
     assert first.ranking_.tolist() == second.ranking_.tolist()
 
 
-def test_rounds_are_those_of_a_literal_twin(fitted):
-    """Who goes on, round by round, by a dense ridge regression over all probes so far."""
+@pytest.mark.parametrize("shift", [0.0, 1.0])
+def test_rounds_are_those_of_a_literal_twin(shift):
+    """Who goes on, round by round, by dense ridge regressions over all probes so far, and on the table."""
+    X = DATA.X + shift * DATA.X.std() * np.outer(DATA.y == 1, np.arange(80) % 8 == 0)
+    fitted = tournament().fit(X, DATA.y)
     plan, values, schedule = fitted.run_.plan, fitted.run_.ledger.values(), fitted.run_.settings.schedule
-    active = naive.tournament_rounds(plan, values, schedule)
+    targets = np.array([DATA.y == label for label in np.unique(DATA.y)], dtype=float).T
+    even = np.ones(len(targets))
+    skill = naive.linear_skill(X, targets, even)
+    assert (skill > 0.5) == (shift > 0)
+
+    def linear_weights(part):
+        return naive.linear_weights(X[:, part], targets, even)
+
+    active = naive.tournament_rounds(plan, values, schedule, linear_weights, skill**2)
     assert [part.active.tolist() for part in plan.rounds] == active
+
+
+@pytest.mark.parametrize("n_columns", [30, 200])
+def test_the_linear_model_is_that_of_a_literal_twin(n_columns):
+    """Weights and skill, with row weights, fewer and more columns than rows; blocks of columns; a unit of two."""
+    rng = np.random.default_rng(0)
+    X, weights, y = rng.normal(size=(50, n_columns)), rng.uniform(0.5, 1.5, 50), rng.integers(0, 3, 50)
+    X[:, :5] += 2 * y[:, None]
+    targets = (y[:, None] == np.arange(3)).astype(float)
+    columns, active = Subsets.of([[0, 1], *[[k] for k in range(2, n_columns)]]), np.arange(n_columns - 1)
+    skill = naive.linear_skill(X, targets, weights)
+    values = naive.linear_weights(X, targets, weights)
+    expected = skill**2 * naive.standardized([values[:2].max(), *values[2:]])
+    assert skill > 0.1
+    for table in (X, sp.csr_array(X)):
+        model = LinearModel(table, columns, targets, weights, None)
+        np.testing.assert_allclose(model(active), expected, rtol=1e-8)
+        order = rng.permutation(n_columns)
+        moved = Subsets(np.argsort(order)[columns.indices].astype(np.int32), columns.offsets)
+        again = LinearModel(table[:, order], moved, targets, weights, None)
+        np.testing.assert_allclose(again(active), expected, rtol=1e-8)
+    some = np.where(np.arange(50) < 40, weights, 0)
+    left_out = LinearModel(X, columns, targets, some, None)
+    without = LinearModel(X[:40], columns, targets[:40], weights[:40], None)
+    np.testing.assert_allclose(left_out(active), without(active), rtol=1e-5, atol=1e-7)
+    copies = np.repeat(np.arange(50), 1 + np.arange(50) % 3)
+    copied = LinearModel(X[copies], columns, targets[copies], np.ones(len(copies)), None)
+    counted = LinearModel(X, columns, targets, 1.0 + np.arange(50) % 3, None)
+    np.testing.assert_allclose(copied(active), counted(active), rtol=1e-8)
+    grouped = replace(copied, X=X[copies] + rng.normal(size=(len(copies), n_columns)), groups=copies)
+    assert grouped.share < replace(grouped, groups=None).share
 
 
 def test_ranks_go_by_the_round_reached_and_then_by_the_coefficient(fitted):

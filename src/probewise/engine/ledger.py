@@ -166,12 +166,16 @@ class Ledger:
 
     def conclude(self, reason: str) -> None:
         """Store why the run stopped, if the file can be written."""
-        self.settings[STOPPED] = {"n_probes": self.n_probes, "reason": reason}
+        self.note(STOPPED, {"n_probes": self.n_probes, "reason": reason})
+
+    def note(self, name: str, value: Any) -> None:
+        """Store a plain JSON value with the settings, if the file can be written."""
+        self.settings[name] = value
         if self._connection is not None:
             rows = _as_rows(self.settings)
             with suppress(sqlite3.Error), self._connection:
                 self._connection.execute("BEGIN")
-                _write_settings(self._connection, {name: rows[name] for name in (STOPPED, CHECKSUM)})
+                _write_settings(self._connection, {name: rows[name] for name in (name, CHECKSUM)})
 
     def close(self) -> None:
         """Close the file; everything read or appended stays available from this object."""

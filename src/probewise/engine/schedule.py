@@ -1,20 +1,23 @@
 """The rounds of a tournament: when each round ends, which features stay, and the probes of each round.
 
-A budget of probes is split into rounds (`Schedule`). Everything here is a function of the plan and of the ledger up to
-a look, so that the result does not depend on the number of workers or on whether a run was resumed.
+A budget of probes is split into rounds (`Schedule`). Everything here is a function of the data, the plan, and the
+ledger up to a look, so that the result does not depend on the number of workers or on whether a run was resumed.
 """
 
 from __future__ import annotations
 
+import base64
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from .ledger import Ledger
+from ..executors import one_blas_thread
+from .ledger import Ledger, LedgerError
 from .probes import ProbePlan, Round, Subsets, concatenated
 from .regression import Design, Regression
 from .tally import positions
@@ -34,6 +37,10 @@ RIDGE = 10.0  # shrinks the coefficient of a feature that was in ten probes by h
 PROBE_OVERHEAD, BASE_FEATURES = 80, 80
 SECONDS_PER_PROBE, SECONDS_PER_FEATURE, SECONDS_ON_DEVICE = 6.5e-7, 1.5e-8, 0.017
 TOLERANCE = 1e-3  # of the solution; far below its standard errors
+PART = 4096  # columns that the linear model has in memory at a time
+NO_WEIGHT = 1e-9  # stands for the weight 0 of a row, relative to the largest weight
+COPY = 1e-9  # squared distance of two rows, relative to their squared lengths, below which they are copies
+WEIGHTS = "weights"  # their name in the ledger
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,6 +117,7 @@ class Schedule:
     protected_above: int = 0
     n_threads: int | None = None  # for the regressions between rounds; any number gives the same bits
     device: str | None = None  # where the sums of the regressions are computed; None: on the CPU
+    model: LinearModel | None = None  # None without a target, or for a run that was read without its data
     # The design matrix of the last regression, which the next one extends.
     _last_design: list[Design] = field(default_factory=list, init=False, repr=False)
 
@@ -125,27 +133,39 @@ class Schedule:
 
     def __call__(self, plan: ProbePlan, ledger: Ledger, n_probes: int) -> ProbePlan:
         """The plan after ``n_probes``: unchanged, or with a new round where a round ends here."""
+        if not isinstance(plan, TournamentPlan):
+            return plan
+        self._note_weights(plan, ledger)
         n_rounds = len(plan.rounds)
-        if n_probes not in self.ends[n_rounds - 1 : n_rounds] or not isinstance(plan, TournamentPlan):
+        if n_probes not in self.ends[n_rounds - 1 : n_rounds]:
             return plan
         so_far = ledger if n_probes == ledger.n_probes else ledger.until(n_probes)
         active = plan.rounds[-1].active
         design = self._design(plan, so_far)
         scores = design.of_features(design.solve(RIDGE, tolerance=TOLERANCE) / design.roots, active)
+        scores = with_weights(scores, so_far, n_rounds - 1)
         scores = np.round(scores, 12 - int(np.ceil(np.log10(np.abs(scores).max() or 1.0))))  # the same for every BLAS
         n_kept = sizes_of_rounds(plan.n_features, len(self.ends))[n_rounds]
         positions_of_units = positions(scores)
         if n_kept > self.protected_above:
             positions_of_units[np.isin(active, self.protected)] -= len(active)
-        return plan.with_round(
-            n_probes, active[positions_of_units <= np.partition(positions_of_units, n_kept - 1)[n_kept - 1]]
-        )
+        active = active[positions_of_units <= np.partition(positions_of_units, n_kept - 1)[n_kept - 1]]
+        plan = plan.with_round(n_probes, active)
+        self._note_weights(plan, ledger)
+        return plan
+
+    def _note_weights(self, plan: ProbePlan, ledger: Ledger) -> None:
+        """Store the weights of the current round in the ledger, so that it can be replayed without the data."""
+        stored = ledger.settings.get(WEIGHTS, [])
+        if self.model is not None and len(stored) == len(plan.rounds) - 1:
+            weights = self.model(plan.rounds[-1].active).astype("<f4")
+            ledger.note(WEIGHTS, [*stored, base64.b64encode(weights.tobytes()).decode()])
 
     def scores(self, plan: ProbePlan, ledger: Ledger) -> Floats:
         """The coefficient of each unit so far, for a display of progress; NaN for dropped units."""
         design, active = Design(plan, ledger, n_threads=self.n_threads), plan.rounds[-1].active
-        out = np.full(plan.n_features, np.nan)
-        out[active] = design.of_features(design.solve(RIDGE, tolerance=TOLERANCE) / design.roots, active)
+        out, scores = np.full(plan.n_features, np.nan), design.solve(RIDGE, tolerance=TOLERANCE) / design.roots
+        out[active] = with_weights(design.of_features(scores, active), ledger, len(plan.rounds) - 1)
         return out
 
     def end_of_round(self, plan: ProbePlan) -> int | None:
@@ -163,9 +183,13 @@ class Schedule:
         return float(n_probes_of_round @ (PROBE_OVERHEAD + largest / 2)), float(n_ended * seconds_of_round)
 
     def fit(self, plan: ProbePlan, ledger: Ledger) -> Regression:
-        """One ridge regression over the probes of all rounds."""
+        """One ridge regression over the probes of all rounds, with the weights of the last round of each unit."""
         design = self._design(plan, ledger)
-        return Regression.of_design(design, RIDGE / design.unit, TOLERANCE)
+        fitted = Regression.of_design(design, RIDGE / design.unit, TOLERANCE)
+        coefficients = fitted.coefficients.copy()
+        for number, part in enumerate(plan.rounds):
+            coefficients[part.active] = with_weights(fitted.coefficients[part.active], ledger, number)
+        return replace(fitted, coefficients=coefficients)
 
     def _design(self, plan: ProbePlan, ledger: Ledger) -> Design:
         design = Design(plan, ledger, *self._last_design, n_threads=self.n_threads, device=self.device)
@@ -173,7 +197,88 @@ class Schedule:
         return design
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"_last_design": [], "device": None}  # another machine may have no such device
+        # Another machine may have no such device; the weights that were used are in the ledger.
+        return self.__dict__ | {"_last_design": [], "device": None, "model": None}
+
+
+@dataclass(frozen=True, eq=False)
+class LinearModel:
+    """Weights of units in a ridge classifier on all units that are left: a probe sees only a few of them at once.
+
+    A call returns the weight of each unit (the largest of its columns; over classes, the root of the sum of squares),
+    standardized over the units and multiplied by ``share``.
+    """
+
+    X: Any  # rows and columns as the criterion sees them, dense or sparse
+    columns: Subsets  # the columns of each unit
+    targets: Floats  # rows and classes, 1 for the class of the row and 0 for others
+    row_weights: Floats  # a weight of 2 is the same as two copies of the row
+    groups: NDArray[Any] | None
+
+    def __call__(self, active: NDArray[np.int32]) -> Floats:
+        chosen, weights = self.columns.only(np.isin(np.arange(len(self.columns)), active)), np.empty(0)
+        with one_blas_thread():  # the bits do not depend on the number of threads
+            dual = self._inverse(chosen.indices)[0] @ self.targets
+            for part in self._centered(chosen.indices):
+                weights = np.r_[weights, np.linalg.norm(part.T @ dual, axis=1)]
+        weights = np.maximum.reduceat(weights, chosen.offsets[:-1])
+        return np.asarray(self.share * (weights - weights.mean()) / (weights.std() or 1.0))
+
+    @cached_property
+    def share(self) -> float:
+        """The squared skill of the model on all units for left-out rows: 0 for guessing, 1 if it is always right.
+
+        Skill is 1 - error / error of guessing the largest class. Weights of a model that predicts little are noise: on
+        Madelon they would displace most informative features. Rows of a group, and copies of a row, are left out
+        together.
+        """
+        with one_blas_thread():
+            inverse, products = self._inverse(self.columns.indices)
+        squares = products.diagonal()
+        distances = squares[:, None] + squares - 2 * products
+        first_copy = (distances <= COPY * (squares[:, None] + squares)).argmax(axis=1)
+        labels = first_copy if self.groups is None else np.unique(self.groups, return_inverse=True)[1]
+        order = np.argsort(labels, kind="stable")
+        errors, dual = np.empty(self.targets.shape), inverse @ self.targets
+        for rows in np.split(order, np.flatnonzero(np.diff(labels[order])) + 1):
+            errors[rows] = np.linalg.solve(inverse[np.ix_(rows, rows)], dual[rows])
+        weights = self.row_weights / self.row_weights.sum()
+        error = weights @ ((self.targets - errors).argmax(axis=1) != self.targets.argmax(axis=1))
+        return float(max(0.0, 1 - error / (1 - (weights @ self.targets).max())) ** 2)
+
+    def _inverse(self, columns: NDArray[np.int32]) -> tuple[Floats, Floats]:
+        """What turns targets into coefficients of rows in a ridge model with an intercept; and the products of rows."""
+        n_rows, weights = len(self.targets), self.row_weights
+        products, matrix = np.zeros((n_rows, n_rows)), np.ones((n_rows + 1, n_rows + 1))
+        for part in self._centered(columns):
+            products += part @ part.T
+        penalty = weights @ products.diagonal() / (weights.sum() * len(columns)) or 1.0  # the mean variance
+        matrix[:-1, :-1] = products + np.diag(penalty / np.maximum(weights, NO_WEIGHT * weights.max()))
+        matrix[-1, -1] = 0.0  # the last row makes the coefficients sum to 0
+        inverse: Any = np.linalg.inv(matrix)
+        return inverse[:-1, :-1], products
+
+    def _centered(self, columns: NDArray[np.int32]) -> Iterator[Floats]:
+        """These columns minus their means, some at a time."""
+        for start in range(0, len(columns), PART):
+            part = self.X[:, columns[start : start + PART]]
+            part = np.asarray(part.toarray() if sp.issparse(part) else part, dtype=np.float64)
+            yield part - self.row_weights @ part / self.row_weights.sum()
+
+
+def with_weights(coefficients: Floats, ledger: Ledger, number: int) -> Floats:
+    """Coefficients of the units of a round, plus their stored weights times the standard deviation of coefficients."""
+    stored = ledger.settings.get(WEIGHTS, [])
+    if number >= len(stored):
+        return coefficients
+    try:
+        weights = np.frombuffer(base64.b64decode(stored[number], validate=True), "<f4").astype(np.float64)
+    except (TypeError, ValueError, KeyError):
+        weights = np.empty(0)
+    if len(weights) != len(coefficients) or not np.isfinite(weights).all():
+        raise LedgerError(f"the ledger {ledger.path} is damaged: its weights are impossible; restore a copy")
+    is_known = ~np.isnan(coefficients)
+    return coefficients + weights * (coefficients[is_known].std() if is_known.any() else 0.0)
 
 
 def sizes_of_rounds(n_units: int, n_rounds: int | None = None, share: float = KEPT_SHARE) -> list[int]:

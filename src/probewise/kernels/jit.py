@@ -46,7 +46,8 @@ class CompileNotice(event.Listener):
         self.depth += 1
         if self.depth == 1:
             self.started = time.perf_counter()
-        if not self.is_shown and "probewise" in event.data["dispatcher"].py_func.__module__:
+        # Functions that other packages make by exec, as skglm does, have no module.
+        if not self.is_shown and "probewise" in (event.data["dispatcher"].py_func.__module__ or ""):
             self.is_shown = True
             if not (self.is_cached and self._was_shown_before()):
                 log.warning(CACHED if self.is_cached else NOT_CACHED)
