@@ -24,7 +24,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 import naive
 from probewise import Tournament
 from probewise.datasets import make_madelon
-from probewise.engine.ledger import Ledger
+from probewise.engine.ledger import Ledger, LedgerError
 from probewise.engine.probes import Subsets
 from probewise.engine.run import Run
 from probewise.engine.schedule import KEPT_SHARE, N_LAST, LinearModel, Schedule, sizes_of_rounds
@@ -48,10 +48,15 @@ def same(first, second):
     assert first.ranking_.tolist() == second.ranking_.tolist()
 
 
+def shifted(shift):
+    """DATA with every eighth column moved in one class, which a linear classifier sees."""
+    return DATA.X + shift * DATA.X.std() * np.outer(DATA.y == 1, np.arange(80) % 8 == 0)
+
+
 @pytest.mark.parametrize("shift", [0.0, 1.0])
 def test_rounds_are_those_of_a_literal_twin(shift):
     """Who goes on, round by round, by dense ridge regressions over all probes so far, and on the table."""
-    X = DATA.X + shift * DATA.X.std() * np.outer(DATA.y == 1, np.arange(80) % 8 == 0)
+    X = shifted(shift)
     fitted = tournament().fit(X, DATA.y)
     plan, values, schedule = fitted.run_.plan, fitted.run_.ledger.values(), fitted.run_.settings.schedule
     targets = np.array([DATA.y == label for label in np.unique(DATA.y)], dtype=float).T
@@ -95,6 +100,27 @@ def test_the_linear_model_is_that_of_a_literal_twin(n_columns):
     np.testing.assert_allclose(copied(active), counted(active), rtol=1e-8)
     grouped = replace(copied, X=X[copies] + rng.normal(size=(len(copies), n_columns)), groups=copies)
     assert grouped.share < replace(grouped, groups=None).share
+
+
+def test_the_weights_of_the_linear_classifier_are_in_the_ledger(tmp_path):
+    """Any workers, a resumed run and a run that is read without its data rank alike; damage is an error."""
+    X, path = shifted(1.0), tmp_path / "run.ledger"
+    whole = tournament(ledger=path).fit(X, DATA.y)
+    assert whole.run_.settings.schedule.model.share > 0.25
+    same(whole, tournament(n_jobs=2).fit(X, DATA.y))
+    with Ledger(path) as ledger:
+        settings, values, again = ledger.settings, ledger.values(), Run.read(ledger)
+    assert again.ranking().tolist() == whole.ranking_.tolist()
+    path.unlink()
+    first = {name: value for name, value in settings.items() if name not in ("stopped", "weights")}
+    with Ledger(path, first | {"weights": settings["weights"][:2]}) as ledger:
+        ledger.append(values[:250], seconds=0.1)
+    same(whole, tournament(ledger=path).fit(X, DATA.y))
+    for damage in (7, ["A"], [7], ["AAAA"], 5 * [""]):
+        with Ledger(path) as ledger:
+            ledger.settings["weights"] = damage
+            with pytest.raises(LedgerError, match="damaged: its weights are impossible"):
+                Run.read(ledger)
 
 
 def test_ranks_go_by_the_round_reached_and_then_by_the_coefficient(fitted):

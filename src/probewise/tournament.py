@@ -74,6 +74,7 @@ class Tournament(RunResultsMixin, Selector):
     All features take part in the first round, which has up to a quarter of the budget. A round scores random subsets
     (probes) of the remaining features by the probability that a model gives to the true class of each held-out row.
     One ridge regression over the probes of all rounds gives every feature a coefficient: how much it adds to a probe.
+    With classes, the weight of the feature in a linear classifier on all remaining features is added to it.
     The best 70% of the features go on. When 20 features are left, they share the rest of the budget. Features are
     ranked by the round they reached, then by their coefficient. The best features of some fast filters are protected
     in the early rounds, so that features that only help in combination are not dropped by chance.
@@ -87,7 +88,8 @@ class Tournament(RunResultsMixin, Selector):
         after ``fit``, except to "auto".
     criterion : str, Criterion, estimator or callable, default="auto"
         The score J of a probe. "auto" is the mean of a 10-nearest-neighbor and a linear model, leaving out one row at
-        a time, and the linear model alone for a sparse matrix; other values as in `DAF`.
+        a time, and the linear model alone for a sparse matrix; other values as in `DAF`. Only "auto" adds the weights
+        of the linear classifier.
     n_probes : int or "auto", default="auto"
         The budget. "auto" is 12,000 for up to 150 rows and falls with more rows to 2,000; a resumed run keeps its own.
     time_limit : float or None, default=None
@@ -113,7 +115,9 @@ class Tournament(RunResultsMixin, Selector):
     ranking_ : array of shape (n_features,)
         Rank of each feature; 1 is best.
     scores_ : array of shape (n_features,)
-        The coefficient of each feature of the last round; NaN for features that were dropped before it.
+        The coefficient of each feature of the last round; NaN for features that were dropped before it. With classes
+        and the default criterion, the standardized weight in the linear classifier is added, times the standard
+        deviation of the coefficients and the squared skill of the classifier.
         ``run_.coefficient("regression")`` has the coefficients of all features.
     std_errors_, p_values_, q_values_ : array of shape (n_features,)
         As in `DAF`.

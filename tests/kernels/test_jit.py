@@ -4,7 +4,9 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from types import FunctionType
 
+import numba
 import pytest
 from numba.core import config
 
@@ -80,3 +82,10 @@ def test_an_edit_of_a_part_in_another_file_is_not_overlooked(tmp_path):
         (package / "parts.py").write_text("\n".join(lines) + "\n")
         code = f"import sys; sys.path.insert(0, {str(tmp_path)!r}); from copied.whole import told; print(told())"
         assert ran(code, NUMBA_CACHE_DIR=str(tmp_path / "cache"), PYTHONDONTWRITEBYTECODE="1").stdout == f"{number}\n"
+
+
+def test_functions_of_other_packages_may_have_no_module():
+    """skglm compiles functions that were made by exec with an empty namespace."""
+    function = FunctionType((lambda x: x + 1).__code__, {}, "function")
+    function.__module__ = None
+    assert numba.njit(function)(1) == 2

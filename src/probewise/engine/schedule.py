@@ -269,7 +269,7 @@ class LinearModel:
 def with_weights(coefficients: Floats, ledger: Ledger, number: int) -> Floats:
     """Coefficients of the units of a round, plus their stored weights times the standard deviation of coefficients."""
     stored = ledger.settings.get(WEIGHTS, [])
-    if number >= len(stored):
+    if isinstance(stored, list) and number >= len(stored):
         return coefficients
     try:
         weights = np.frombuffer(base64.b64decode(stored[number], validate=True), "<f4").astype(np.float64)
