@@ -45,12 +45,12 @@ class DataError(ValueError):
 
 @dataclass(frozen=True)
 class Recipe:
-    """The address of a data set, its raw files there, the function that builds it from them, and its checksum."""
+    """The address of a data set, its checksum, the function that builds it, and the raw files that it needs."""
 
     address: str
     checksum: str
+    build: Callable[..., Arrays]
     files: tuple[str, ...] = ()
-    build: Callable[..., Arrays] = None  # type: ignore[assignment]
 
 
 def from_openml(name: str) -> Arrays:
@@ -116,13 +116,13 @@ def from_reuters(name: str, archive: Path) -> Arrays:
     with tarfile.open(archive) as files:
         for file in sorted(path for path in files.getnames() if path.endswith(".sgm")):
             document = re.compile(r"<REUTERS (.*?)>(.*?)</REUTERS>", re.DOTALL)
-            for attributes, content in document.findall(files.extractfile(file).read().decode("latin-1")):  # type: ignore[union-attr]
-                named = re.findall(r"<D>(.*?)</D>", re.search(r"<TOPICS>(.*?)</TOPICS>", content)[1])  # type: ignore[index]
+            for attributes, content in document.findall(files.extractfile(file).read().decode("latin-1")):
+                named = re.findall(r"<D>(.*?)</D>", re.search(r"<TOPICS>(.*?)</TOPICS>", content)[1])
                 split = re.search(r'LEWISSPLIT="(TRAIN|TEST)"', attributes)
                 if not (named and split and 'TOPICS="YES"' in attributes):
                     continue
                 parts = [part for _, part in re.findall(r"<(TITLE|BODY)>(.*?)</\1>", content, re.DOTALL)]
-                text = html.unescape("\n".join(parts) or re.search(r"<TEXT.*?>(.*)</TEXT>", content, re.DOTALL)[1])  # type: ignore[index]
+                text = html.unescape("\n".join(parts) or re.search(r"<TEXT.*?>(.*)</TEXT>", content, re.DOTALL)[1])
                 words = re.findall(r"[^\W_]+", re.sub(r"\s*reuter\s*$", "", text.lower()))
                 words = [word for word in words if word.isalpha() and len(word) > 1 and word not in ENGLISH_STOP_WORDS]
                 topics.append(named[0] if len(named) == 1 else "")
@@ -166,21 +166,21 @@ ALIZADEH = (
 )
 GOLUB = ("data_set_ALL_AML_train.csv", "data_set_ALL_AML_independent.csv", "actual.csv")
 RECIPES = {
-    "authorship": Recipe(f"{OPENML}/d/458", "9d42cb5db895219e", build=from_openml),
-    "coil20": Recipe(github("jundongl/scikit-feature"), "d516d2e4a79f066f", ("skfeature/data/COIL20.mat",), from_mat),
-    "gisette_valid": Recipe(LIBSVM, "a6aeb60faab72da9", ("gisette_scale.t.bz2",), from_libsvm),
-    "iris": Recipe("https://scikit-learn.org", "a15f296d4a6dc9ad", build=from_sklearn),
-    "leukemia": Recipe(github("tkhan11/Gene-Expression-Classification"), "f1dace950ae5f8c4", GOLUB, from_golub),
-    "lymphoma": Recipe(GITHUB, "1e3be604097a1527", ALIZADEH, from_alizadeh),
-    "madelon": Recipe(f"{OPENML}/d/1485", "bcf5c2a8524254b1", build=from_openml),
-    "mfeat": Recipe(f"{OPENML}/search?q=mfeat", "52fc8814b51b7de6", build=from_openml),
-    "msrcv1": Recipe(github("h10666/GRNet"), "d99f5ea5101b0ae6", ("data/MSRCV1.mat",), from_mat),
-    "reuters": Recipe(LEWIS, "4389a1db897b77d8", ("reuters21578.tar.gz",), from_reuters),
-    "satimage": Recipe(f"{OPENML}/d/182", "b634ca10842e35d8", build=from_openml),
-    "spambase": Recipe(f"{OPENML}/d/44", "463887a0d62737bc", build=from_openml),
-    "spectrometer": Recipe(f"{OPENML}/d/313", "fff28720d6a84298", build=from_openml),
-    "vowel": Recipe(f"{OPENML}/d/307", "1d7300dd73da9295", build=from_openml),
-    "wine": Recipe("https://scikit-learn.org", "8ccef6509fd03abe", build=from_sklearn),
+    "authorship": Recipe(f"{OPENML}/d/458", "9d42cb5db895219e", from_openml),
+    "coil20": Recipe(github("jundongl/scikit-feature"), "d516d2e4a79f066f", from_mat, ("skfeature/data/COIL20.mat",)),
+    "gisette_valid": Recipe(LIBSVM, "a6aeb60faab72da9", from_libsvm, ("gisette_scale.t.bz2",)),
+    "iris": Recipe("https://scikit-learn.org", "a15f296d4a6dc9ad", from_sklearn),
+    "leukemia": Recipe(github("tkhan11/Gene-Expression-Classification"), "f1dace950ae5f8c4", from_golub, GOLUB),
+    "lymphoma": Recipe(GITHUB, "1e3be604097a1527", from_alizadeh, ALIZADEH),
+    "madelon": Recipe(f"{OPENML}/d/1485", "bcf5c2a8524254b1", from_openml),
+    "mfeat": Recipe(f"{OPENML}/search?q=mfeat", "52fc8814b51b7de6", from_openml),
+    "msrcv1": Recipe(github("h10666/GRNet"), "d99f5ea5101b0ae6", from_mat, ("data/MSRCV1.mat",)),
+    "reuters": Recipe(LEWIS, "4389a1db897b77d8", from_reuters, ("reuters21578.tar.gz",)),
+    "satimage": Recipe(f"{OPENML}/d/182", "b634ca10842e35d8", from_openml),
+    "spambase": Recipe(f"{OPENML}/d/44", "463887a0d62737bc", from_openml),
+    "spectrometer": Recipe(f"{OPENML}/d/313", "fff28720d6a84298", from_openml),
+    "vowel": Recipe(f"{OPENML}/d/307", "1d7300dd73da9295", from_openml),
+    "wine": Recipe("https://scikit-learn.org", "8ccef6509fd03abe", from_sklearn),
 }
 SETS = {
     "daf-2011": ("reuters", "gisette_valid", "madelon", "spambase"),
@@ -217,14 +217,27 @@ def one_set(name: str, folder: Path) -> str:
     """Verify a data set, or build and verify it; what was done, in words."""
     recipe, path = RECIPES[name], folder / f"{name}.npz"
     if path.exists():
-        found = load(name, folder)
+        found = readable(name, path, load, name, folder)
         require_same(name, found.X, found.y, f"{path} is not the data set of the experiments")
         return f"{path.name} is complete ({found.X.shape[0]:,} x {found.X.shape[1]:,})"
-    arrays = recipe.build(name, *(fetched(recipe, file, folder / "raw") for file in recipe.files))
+    files = [fetched(recipe, file, folder / "raw") for file in recipe.files]
+    arrays = readable(name, ", ".join(map(str, files)), recipe.build, name, *files)
     require_same(name, arrays["X"], arrays["y"], f"what {recipe.address} gives is not the data set of the experiments")
     folder.mkdir(parents=True, exist_ok=True)
     save(path, Dataset(name, **arrays))
     return f"built from {recipe.address}"
+
+
+def readable(name: str, place: object, read: Callable[..., Any], *arguments: Any) -> Any:
+    """The result of read(*arguments); what goes wrong in a damaged file becomes one sentence."""
+    try:
+        return read(*arguments)
+    except DataError:
+        raise
+    except Exception as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        source = RECIPES[name].address
+        raise DataError(f"{place} cannot be read ({reason}); delete it and repeat; the source is {source}") from error
 
 
 def fetched(recipe: Recipe, file: str, raw: Path) -> Path:

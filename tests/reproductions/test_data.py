@@ -210,6 +210,21 @@ def test_faults_are_one_sentence_with_the_address(tmp_path, monkeypatch):
         lines.extend(prepare("daf-2013", tmp_path))
 
 
+@pytest.mark.parametrize("name", sorted(name for name in RECIPES if RECIPES[name].files))
+@pytest.mark.parametrize("content", [b"", b"<html>404: not found</html>", bytes(range(256))])
+def test_a_damaged_raw_file_is_one_sentence_with_the_address(name, content, stemmer, tmp_path):
+    (tmp_path / "raw").mkdir()
+    for file in RECIPES[name].files:
+        (tmp_path / "raw" / file.rpartition("/")[2]).write_bytes(content)
+    with pytest.raises(DataError) as error:
+        one_set(name, tmp_path)
+    assert RECIPES[name].address in str(error.value)
+    assert "\n" not in str(error.value)
+    (tmp_path / f"{name}.npz").write_bytes(content)
+    with pytest.raises(DataError, match=r"npz cannot be read .*; delete it and repeat; the source is https://"):
+        one_set(name, tmp_path)
+
+
 def test_raw_files_are_fetched_once(tmp_path, monkeypatch):
     class Answer:
         def __enter__(self):
