@@ -201,17 +201,23 @@ class DAF(RunResultsMixin, Selector):
     random_state: Any = None
     verbose: Any = 0
 
-    def fit(self, X: Any, y: Any = None, *, groups: Any = None, sample_weight: Any = None) -> DAF:
+    def fit(self, X: Any, y: Any = None, *, groups: Any = None, sample_weight: Any = None, adjust: Any = None) -> DAF:
         """Score probes until the stopping rule says enough.
 
         ``groups`` goes to the splitter. ``sample_weight`` counts in the score, and in the fit of a model that uses
         weights: `Linear`, `NaiveBayes`, `Tree`, or an estimator; for `KNN` in the score only.
+
+        y may also be a survival outcome (an array of events and times, as scikit-survival makes it, or a data frame of
+        both), or several columns of numbers, over which J is the mean.
+
+        ``adjust`` are covariates, such as age and batch: an array or a data frame of numbers and categories, with a row
+        for each sample. They are regressed out of the columns and of y, and features are judged by what they add.
         """
         check_parameters(self, PARAMETERS)
         stop = as_rule(DEFAULT_STOP if self.stop is None else self.stop)
         saved = saved_settings(self.ledger)
         criterion = as_criterion(self.criterion, X)
-        data = prepare(self, criterion, X, y, groups=groups, sample_weight=sample_weight, saved=saved)
+        data = prepare(self, criterion, X, y, groups=groups, sample_weight=sample_weight, adjust=adjust, saved=saved)
         seed = seed_of(self.random_state, saved and saved.seed)
         max_probe_size = DEFAULT_PROBE_SIZE if self.max_probe_size is None else self.max_probe_size
         warm_up = max_probe_size if self.n_jobs in (None, 1) else None
@@ -239,7 +245,7 @@ class DAF(RunResultsMixin, Selector):
                 f"the top {DEFAULT_TOP} features had not settled after {DEFAULT_SECONDS} s: use more probes",
                 ConvergenceWarning,
             )
-        self._choose_size(X, y, groups, sample_weight)
+        self._choose_size(X, y, groups=groups, sample_weight=sample_weight, adjust=adjust)
         return self
 
     @property
@@ -248,11 +254,11 @@ class DAF(RunResultsMixin, Selector):
 
     # ---- number of features
 
-    def _choose_size(self, X: Any, y: Any, groups: Any, sample_weight: Any) -> None:
+    def _choose_size(self, X: Any, y: Any, **of_rows: Any) -> None:
         """Make the size curve if it is requested; warn where the selected features may be noise."""
         vars(self).pop("size_curve_", None)  # of an earlier fit
         if self.n_features_to_select == SIZE_CURVE:
-            self.size_curve_ = checked_size_curve(self, X, y, groups=groups, sample_weight=sample_weight)
+            self.size_curve_ = checked_size_curve(self, X, y, **of_rows)
             if self.size_curve_.beats_guessing is False:
                 warn(
                     "no number of features predicts convincingly better than guessing: the "
