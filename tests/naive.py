@@ -983,17 +983,24 @@ def association_p_values(X, y, weights=None):
     return np.array(out)
 
 
-def conditional_sums(fitted, residuals, orders, targets, steps):
-    """Sums over rows of functions of fitted + permuted residuals, times each target."""
-    out = np.empty((len(orders), len(fitted), 2 + len(steps), len(targets)))
-    for draw, order in enumerate(orders):
-        for member in range(len(fitted)):
-            values = fitted[member] + residuals[member][order]
-            functions = [values, np.abs(values), *((values > step).astype(float) for step in steps)]
-            for f, function in enumerate(functions):
-                for t, target in enumerate(targets):
-                    out[draw, member, f, t] = sum(a * b for a, b in zip(function, target, strict=True))
-    return out
+def inclusion_probabilities(gram, products, n_rows, log_prior, log_size, slab):
+    """Probability of each atom in the posterior of a linear model, by adding up all models."""
+    n_atoms, n_targets = products.shape
+    totals, inside = 0.0, np.zeros(n_atoms)
+    for code in range(2**n_atoms):
+        members = [j for j in range(n_atoms) if code >> j & 1]
+        if len(members) > len(log_size):
+            continue
+        value = sum(log_size[: len(members)]) + sum(log_prior[j] for j in members)
+        system = gram[np.ix_(members, members)] + np.eye(len(members)) / slab
+        value -= n_targets / 2 * (np.linalg.slogdet(system)[1] + len(members) * np.log(slab)) if members else 0.0
+        for target in range(n_targets):
+            b = products[members, target]
+            value -= n_rows / 2 * np.log(n_rows - (b @ np.linalg.solve(system, b) if members else 0.0))
+        weight = np.exp(value + n_rows / 2 * n_targets * np.log(n_rows))
+        totals += weight
+        inside[members] += weight
+    return inside / totals
 
 
 def forward_selection(values, target, cost, most):

@@ -5,7 +5,7 @@ The tests use the data only; nothing here depends on probes or on a ranking.
 
 from .association import associated
 from .base import Discoveries
-from .conditional import needed
 from .interactions import Pairs, pairs
+from .selection import needed
 
 __all__ = ["Discoveries", "Pairs", "associated", "needed", "pairs"]

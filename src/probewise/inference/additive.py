@@ -131,10 +131,10 @@ class AdditiveFit:
     def of(cls, table: Table, also: list[int]) -> AdditiveFit:
         n_columns = table.n_columns
         weights = np.ones(table.n_rows) if table.weights is None else table.weights
-        targets = _weighted(table.scores.T, weights).T
+        targets = _weighted(table.scores.T, weights, table.strata).T
         targets /= np.sqrt((targets**2).mean(axis=1, keepdims=True))
         columns, strength = _normal_scores(table, targets * np.sqrt(weights))
-        lines = Atoms(_weighted(columns, weights), _twice(np.arange(n_columns)), np.zeros(n_columns))
+        lines = Atoms(_weighted(columns, weights, table.strata), _twice(np.arange(n_columns)), np.zeros(n_columns))
         candidates = list(also)
         for target in targets:
             model = lines.forward(target, _most_terms(table), table.n_independent)
@@ -157,23 +157,19 @@ class AdditiveFit:
 
     def _with_atoms(self, values: Floats, owners: Ints) -> AdditiveFit:
         atoms = Atoms(
-            np.hstack([self.atoms.values, _weighted(values, self.root_weights**2)]),
+            np.hstack([self.atoms.values, _weighted(values, self.root_weights**2, self.table.strata)]),
             np.concatenate([self.atoms.owners, owners]),
             np.concatenate([self.atoms.cost, np.full(len(owners), SHAPE_COST)]),
         )
         models = [atoms.forward(target, _most_terms(self.table), self.table.n_independent) for target in self.targets]
         return replace(self, atoms=atoms, models=models)
 
-    def residuals(self, without: Ints, support: Ints) -> Floats:
-        """(targets, rows): targets minus their models without the atoms of some columns, and minus more columns.
-
-        ``support`` are columns whose lines enter every model.
-        """
-        is_out: NDArray[np.bool_] = np.isin(self.atoms.owners, without).any(axis=1)  # type: ignore[assignment]
-        left = []
-        for target, model in zip(self.targets, self.models, strict=True):
-            others = [atom for atom in model if not is_out[atom]]
-            left.append(self.atoms.residual(target, np.union1d(others, support).astype(np.int64)))
+    def residuals(self) -> Floats:
+        """(targets, rows): what the models leave of the targets, times the square root of the weights."""
+        left = [
+            self.atoms.residual(target, np.array(model, dtype=np.int64))
+            for target, model in zip(self.targets, self.models, strict=True)
+        ]
         return np.stack(left) * self.root_weights
 
 
@@ -181,9 +177,16 @@ def _most_terms(table: Table) -> int:
     return max(2, table.n_independent // ROWS_PER_TERM)
 
 
-def _weighted(columns: Floats, weights: Floats) -> Floats:
-    """Columns minus their weighted means, times the square root of the weights."""
-    return np.asarray((columns - (weights @ columns) / weights.sum()) * np.sqrt(weights)[:, None])
+def _weighted(columns: Floats, weights: Floats, strata: Ints) -> Floats:
+    """Columns minus their weighted means in each stratum, times the square root of the weights."""
+    centered = columns - (weights @ columns) / weights.sum()
+    for stratum in range(1, strata.max() + 1):
+        rows = strata == stratum
+        centered[rows] -= (weights[rows] @ centered[rows]) / weights[rows].sum()
+    if strata.any():
+        rows = strata == 0
+        centered[rows] -= (weights[rows] @ centered[rows]) / weights[rows].sum()
+    return np.asarray(centered * np.sqrt(weights)[:, None])
 
 
 def _twice(columns: Ints) -> Ints:

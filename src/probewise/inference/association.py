@@ -67,7 +67,7 @@ def associated(
     adjust : array or data frame of shape (n_samples, n_covariates), optional
         Covariates, numbers or categories, which are regressed out of the columns and of y: the test then asks for an
         association beyond them. The residuals of y are permuted (Freedman and Lane), within the combinations of the
-        covariates where these have five rows or more on average.
+        covariates where these have ten rows or more on average.
     task : {"auto", "classification", "regression"}, default="auto"
         Whether y contains class labels or numbers.
     fdr : float, default=0.1

@@ -27,7 +27,7 @@ from .permutations import normal_scores
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 MIN_ROWS = 4
-ROWS_PER_STRATUM = 5  # on average; with fewer, residuals are permuted among all rows
+ROWS_PER_STRATUM = 10  # on average; with fewer, residuals are permuted among all rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,6 +129,13 @@ class Table:
         return self.n_rows if self.groups is None else len(np.unique(self.groups))
 
     @property
+    def n_effective(self) -> float:
+        """Number of independent rows of equal weight that would give the same precision."""
+        if self.weights is None:
+            return float(self.n_independent)
+        return self.n_independent * float(self.weights.sum() ** 2 / (self.weights**2).sum()) / self.n_rows
+
+    @property
     def n_columns(self) -> int:
         return int(self.X.shape[1])
 
@@ -148,29 +155,41 @@ def _codes(name: str, labels: Any) -> Ints:
 
 
 @dataclass(frozen=True, eq=False)
+class Neighborhood:
+    """Similar columns, most probable first; the q-value of the set and that of the first column alone."""
+
+    columns: Ints
+    q_value: float
+    q_single: float
+
+
+@dataclass(frozen=True, eq=False)
 class Discoveries:
     """p-values and q-values of all columns, and the columns named at a false discovery rate.
 
     Attributes
     ----------
     p_values, q_values : array of shape (n_features,)
-        q-values are p-values adjusted by the method of Benjamini and Hochberg.
-    clusters : list of arrays of int
-        Neighborhoods of columns that are so similar that they are named as one; the first column represents the
-        neighborhood.
+        A column with a q-value of at most ``fdr`` is named.
     fdr : float
         The allowed expected share of false discoveries.
-    mask : array of bool of shape (n_features,)
-        The named columns.
+    neighborhoods : list of Neighborhood
+        Sets of similar columns that were tested as one.
     """
 
     p_values: Floats
     q_values: Floats
     fdr: float = 0.1
-    clusters: list[Ints] = field(default_factory=list)
+    neighborhoods: list[Neighborhood] = field(default_factory=list)
+
+    @property
+    def clusters(self) -> list[Ints]:
+        """Named neighborhoods of which no single column is named; the first column represents the others."""
+        return [found.columns for found in self.neighborhoods if found.q_value <= self.fdr < found.q_single]
 
     @property
     def mask(self) -> NDArray[np.bool_]:
+        """The named columns."""
         return np.asarray(self.q_values <= self.fdr)
 
     def at(self, fdr: float) -> Discoveries:

@@ -22,6 +22,7 @@ from .permutations import Permutations
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+MAX_PRODUCTS = 2e11  # rows times pairs of columns that take about 20 s on two cores; `needed` and reports scan no more
 BLOCK = 1024  # columns of a block of pairs
 MAX_KEPT = 2000  # strongest pairs that are tested one by one
 FIRST_CUT = 9.0  # squared standard errors below which a pair is not kept
@@ -99,8 +100,7 @@ def pairs(
 
 def scan(fit: AdditiveFit, fdr: float, seed: int, run: Map = in_turn) -> Pairs:
     """Scan all pairs of columns for what an additive model leaves of y."""
-    none = np.empty(0, np.int64)
-    targets = fit.residuals(none, none)
+    targets = fit.residuals()
     targets -= targets.mean(axis=1, keepdims=True)
     n_columns = fit.columns.shape[1]
     n_pairs = n_columns * (n_columns - 1) // 2

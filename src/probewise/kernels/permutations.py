@@ -105,31 +105,3 @@ def scores_of_ranks(columns, order, basis, out, tied):
             for rank in range(n_known, n_rows):
                 out[column, function, order[column, rank]] = 0.0
         tied[column] = largest
-
-
-@njit_cached
-def conditional_sums(fitted, residuals, orders, targets, steps, out):
-    """Fill out[draw, member, function, target] with sums over rows of function(fitted + permuted residual) * target.
-
-    The functions are the value, its absolute value, and an indicator of being above each of ``steps`` (ascending).
-    """
-    n_members, n_rows = fitted.shape
-    n_targets, n_steps = len(targets), len(steps)
-    for draw in range(len(orders)):
-        for member in range(n_members):
-            sums = out[draw, member]
-            sums[:] = 0.0
-            for row in range(n_rows):
-                value = fitted[member, row] + residuals[member, orders[draw, row]]
-                level = 0
-                while level < n_steps and value > steps[level]:
-                    level += 1
-                for target in range(n_targets):
-                    r = targets[target, row]
-                    sums[0, target] += value * r
-                    sums[1, target] += abs(value) * r
-                    if level > 0:
-                        sums[1 + level, target] += r
-            for step in range(n_steps, 1, -1):
-                for target in range(n_targets):
-                    sums[step, target] += sums[step + 1, target]

@@ -9,18 +9,18 @@ import numpy as np
 from .._selector import discoveries_of_units, pairs_of_units
 from ..engine.units import UnitTable, unit_table
 from ..inference import Discoveries, Pairs
+from ..inference.interactions import MAX_PRODUCTS
 from ..validation.errors import ParameterError
 from .findings import Data, Findings
 from .ranking_table import columns_of, json_numbers, named_clusters
 from .sections import Unavailable, evenly_spaced
 
 EXPLANATION = (
-    "A feature is related to the target if it goes together with the target more than chance would explain; every near "
+    "A feature is related to the target if the two vary together more than chance would explain; every near "
     "copy of a related feature is related, too. A feature is needed if it adds to all other features; near copies are "
     "tested as one cluster, which one of them represents. The q-value is the smallest false discovery rate (expected "
     "share of false ones among the named features) at which a feature is named."
 )
-MAX_PRODUCTS = 200e9  # rows x features² / 2 up to which all pairs are tested: about 20 s on two cores
 N_PAIRS, N_DRAWN_PAIRS, MAX_SAMPLES = 20, 4, 300
 
 

@@ -5,9 +5,10 @@ import pytest
 
 import naive
 from probewise.inference import associated, needed, pairs
-from probewise.inference.additive import STEPS, AdditiveFit, Atoms
+from probewise.inference.additive import AdditiveFit, Atoms
 from probewise.inference.base import Table
-from probewise.kernels import permutations as kernels
+from probewise.inference.selection import Posterior
+from probewise.kernels.variable_selection import sample_models
 
 
 def blocks(random, n_rows, n_columns, correlation=0.7, size=10):
@@ -15,13 +16,23 @@ def blocks(random, n_rows, n_columns, correlation=0.7, size=10):
     return np.sqrt(correlation) * shared + np.sqrt(1 - correlation) * random.standard_normal((n_rows, n_columns))
 
 
-def test_sums_of_copies_equal_their_twin():
-    random = np.random.default_rng(0)
-    fitted, residuals, targets = (random.standard_normal((k, 30)) for k in (2, 2, 3))
-    orders = np.stack([random.permutation(30) for _ in range(4)])
-    out = np.empty((4, 2, 2 + len(STEPS), 3))
-    kernels.conditional_sums(fitted, residuals, orders, targets, STEPS, out)
-    np.testing.assert_allclose(out, naive.conditional_sums(fitted, residuals, orders, targets, STEPS), atol=1e-12)
+@pytest.mark.parametrize("n_targets", [1, 3])
+def test_sampled_models_have_the_probabilities_of_their_twin(n_targets):
+    random = np.random.default_rng(n_targets)
+    atoms, targets = random.standard_normal((60, 7)), random.standard_normal((60, n_targets))
+    atoms[:, 1] = atoms[:, 0] + 0.3 * atoms[:, 1]  # two that can replace each other
+    targets += 0.5 * atoms[:, [0]] + 0.3 * atoms[:, [4]]
+    atoms, targets = (values / np.sqrt((values**2).mean(axis=0)) for values in (atoms, targets))
+    gram, products = atoms.T @ atoms, np.ascontiguousarray(atoms.T @ targets)
+    log_prior, log_size = np.log(np.linspace(0.05, 0.4, 7)), np.log([0.3, 1.5, 2.0, 1.0, 0.5])
+    steps, most = 40_000, 4
+    models, sizes, weights = np.zeros((steps, most), np.int64), np.zeros(steps, np.int64), np.zeros(steps)
+    sample_models(gram, products, 60.0, log_prior, log_size, 0.2, 0.5, 1, models, sizes, weights)
+    is_used = np.arange(most) < sizes[:, None]
+    inside = [weights[((models == j) & is_used).any(axis=1)].sum() for j in range(7)]
+    expected = naive.inclusion_probabilities(gram, products, 60.0, log_prior, log_size[:4], 0.2)
+    assert np.sort(expected)[1] < 0.3 < expected[4]
+    np.testing.assert_allclose(np.array(inside) / weights.sum(), expected, atol=0.02)
 
 
 def test_forward_selection_equals_its_twin():
@@ -67,7 +78,8 @@ def test_a_cluster_is_named_where_single_columns_cannot_be():
     y = X[:, 13] + X[:, 57] + 0.8 * random.standard_normal(150)
     found = needed(X, y, random_state=0)
     clusters = {frozenset(cluster.tolist()) for cluster in found.clusters}
-    assert clusters == {frozenset(range(10, 20)), frozenset(range(50, 60))}
+    assert clusters >= {frozenset(range(10, 20)), frozenset(range(50, 60))}
+    assert len(clusters) <= 3
     assert all(found.mask[cluster[0]] for cluster in found.clusters)
 
 
@@ -111,13 +123,13 @@ def test_any_number_of_threads_gives_the_same_bits():
 
 def test_candidates_are_tested_too():
     random = np.random.default_rng(0)
-    X = random.standard_normal((60, 400))
-    y = random.standard_normal(60)
-    without = needed(X, y, random_state=0).p_values
-    column = int(np.flatnonzero(without == 1)[0])
-    assert needed(X, y, candidates=[column], random_state=0).p_values[column] < 1
-    with pytest.raises(ValueError, match="candidates holds 400"):
-        needed(X, y, candidates=[400])
+    X, y = random.standard_normal((60, 1000)), random.standard_normal(60)
+    table = Table.of(X, y, groups=None, sample_weight=None, strata=None, task="auto")
+    screened = Posterior.of(AdditiveFit.of(table, []), 0).columns
+    column = int(np.setdiff1d(np.arange(1000), screened)[0])
+    assert column in Posterior.of(AdditiveFit.of(table, [column]), 0).columns
+    with pytest.raises(ValueError, match="candidates holds 1000"):
+        needed(X, y, candidates=[1000])
 
 
 def test_groups_weights_missing_values_and_constant_columns():
@@ -139,8 +151,7 @@ def test_pairs_equal_their_twin():
     found = pairs(X, y, random_state=0)
     assert found.pairs[0].tolist() == [2, 5]
     fit = AdditiveFit.of(Table.of(X, y, groups=None, sample_weight=None, strata=None, task="auto"), [])
-    left = fit.residuals(np.empty(0, int), np.empty(0, int))
-    assert naive.strongest_pair(fit.columns, left) == (2, 5)
+    assert naive.strongest_pair(fit.columns, fit.residuals()) == (2, 5)
 
 
 @pytest.mark.parametrize("kind", ["numbers", "two classes", "three classes"])
