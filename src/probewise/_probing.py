@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning, FitFailedWarning
 
 from . import __version__
 from ._selector import Accepts, n_selected_units
-from .criteria import Criterion, as_criterion
+from .criteria import Average, Criterion, as_criterion
 from .criteria.base import Target, note_on_task, require_trainable, stable_text
 from .criteria.device import DEVICE_BLOCK_SIZE, IN_FLIGHT, MOST_AT_ONCE, ROWS_AT_ONCE, OnDevice, to_device
 from .engine.loop import ProbeError, run_probes
@@ -25,6 +26,7 @@ from .engine.run import Run
 from .engine.schedule import Schedule
 from .engine.settings import COMMAND, Settings
 from .engine.units import NO_COLUMNS, UnitTable, unit_table, units_of
+from .evaluation.covariates import Covariates
 from .executors import Map, executor, keep_in_flight, runs_in_this_process, serial
 from .progress import live_progress, say
 from .stopping import Rule
@@ -47,6 +49,7 @@ from .validation.parameters import (
     grouped,
     named_columns,
     require_two_weighted,
+    survival_in,
 )
 from .validation.stores import CANNOT_TRAVEL, Stored, is_stored
 from .validation.tables import REMEDY, scaled, some_columns
@@ -78,7 +81,7 @@ class Data:
     X: Any  # as validated, before scaling; of all rows
     table: UnitTable  # scaled columns, categories as columns of 0 and 1, and the columns of each unit
     y: NDArray[Any] | None
-    is_classification: bool | None  # None where y is not a single target
+    is_classification: bool | None  # None where y is neither classes nor numbers
     groups: NDArray[Any] | None
     sample_weight: NDArray[np.float64] | None
     names: NDArray[Any] | None
@@ -88,6 +91,8 @@ class Data:
     uninformative: NDArray[np.int64]  # columns that are constant or empty
     arguments: list[str]  # names of the optional arguments of ``fit`` that were given
     notes: list[str]  # sentences on the data, given as warnings too
+    outcome: Any  # y as given: labels, numbers, or events and times
+    adjust: NDArray[np.float64] | None  # encoded covariates, which are regressed out of ``table`` and ``y``
     rows: NDArray[np.int64] | None = None  # the rows taken from a larger table; None: all rows
 
     @property
@@ -104,11 +109,9 @@ class Data:
         if rows is None:
             return self
         matrix = self.matrix if sp.issparse(self.matrix) else np.asarray(self.matrix)
-        y, groups, weights = (
-            None if values is None else values[rows] for values in (self.y, self.groups, self.sample_weight)
-        )
-        table = replace(self.table, matrix=matrix[rows])
-        return replace(self, rows=rows, table=table, y=y, groups=groups, sample_weight=weights)
+        values = {"y": self.y, "groups": self.groups, "sample_weight": self.sample_weight}
+        of_rows: dict[str, Any] = {name: None if value is None else value[rows] for name, value in values.items()}
+        return replace(self, rows=rows, table=replace(self.table, matrix=matrix[rows]), **of_rows)
 
 
 def accepted_by(criterion: Criterion, device: str, missing: str | None = None) -> Accepts:
@@ -121,6 +124,7 @@ def accepted_by(criterion: Criterion, device: str, missing: str | None = None) -
         nan=criterion.allow_nan or missing is not None,
         no_target=not criterion.needs_target,
         stores=criterion.streams and device == "cpu",
+        several=criterion.several_targets and device == "cpu",
         widths=criterion.widths,
         remedy=remedy,
     )
@@ -142,6 +146,7 @@ def prepare(
     *,
     groups: Any,
     sample_weight: Any,
+    adjust: Any = None,
     saved: Settings | None = None,
     stores: bool = True,
 ) -> Data:
@@ -157,7 +162,9 @@ def prepare(
     missing = None if takes_missing else options["missing"]
     accepts = accepted_by(criterion, selector.device, missing)
     X, is_category = selector._numbered(X)
+    given = y
     X, y = selector._checked(X, y, replace(accepts, stores=accepts.stores and stores))
+    survival = survival_in(given)
     n_rows, n_features = X.shape
     groups = checked_groups(groups, n_rows)
     weights = checked_weights(sample_weight, n_rows)
@@ -177,10 +184,11 @@ def prepare(
     uninformative = uninformative_columns(X, allow_nan=accepts.nan) if has_missing else np.empty(0, np.int64)
     if len(uninformative):
         say(selector.verbose, f"{some_columns(uninformative, n_features, names)} are constant or empty and rank last.")
+    outcome = y if survival is None else survival.array
     # A resumed run keeps the scale that "auto" chose when it began.
     scale = saved.scale if saved and options["scale"] == "auto" else scale_for(options["scale"], complete)
     table = unit_table(scaled(complete, scale, categorical, weights), units, categorical=categorical, names=names)
-    arguments = ["groups"] * (groups is not None) + ["sample_weight"] * (weights is not None)
+    arguments = {"groups": groups, "sample_weight": sample_weight, "adjust": adjust}
     is_classification = None if y is None else _is_classification(y, criterion)
     found = []
     if getattr(criterion, "task", "auto") == "auto" and is_classification is not None:
@@ -188,6 +196,11 @@ def prepare(
     if groups is None and y is not None and has_missing and not isinstance(X, Stored):  # a store is read once
         found.append(note_on_replicates(X))
     notes = list(filter(None, found))
+    if adjust is not None:
+        covariates = Covariates.of(adjust, n_rows, weights)
+        target = Target.of(outcome, getattr(criterion, "task", "auto"))
+        table = replace(table, matrix=covariates.residual_columns(table.matrix))
+        y, is_classification, adjust = covariates.residual_target(target), False, covariates.values
     for note in notes:
         warn(note)
     return Data(
@@ -202,8 +215,10 @@ def prepare(
         scale,
         missing,
         uninformative,
-        arguments,
+        [name for name, values in arguments.items() if values is not None],
         notes,
+        outcome,
+        adjust,
     )
 
 
@@ -213,6 +228,14 @@ def _is_classification(y: NDArray[Any], criterion: Criterion) -> bool | None:
     except (TypeError, ValueError):
         # A function of the user may take any y; a built-in criterion raises the same error when it is bound.
         return None
+
+
+def for_numbers(criterion: Criterion) -> Criterion:
+    """The criterion for a target of numbers."""
+    if isinstance(criterion, Average):
+        return Average(tuple(map(for_numbers, criterion.parts)))
+    has_task = "task" in criterion.get_params(deep=False)
+    return clone(criterion).set_params(task="regression") if has_task else criterion
 
 
 def categorical_columns(
@@ -231,6 +254,8 @@ def bind(criterion: Criterion, data: Any, *, cv: Any, scoring: Any, device: str,
     With ``warm_up``, the largest probe size, a GPU loads X and compiles its kernels while the CPU prepares the run.
     """
     options = {"groups": data.groups, "scoring": scoring}
+    if data.adjust is not None:
+        criterion = for_numbers(criterion)
     if data.sample_weight is not None:
         if "sample_weight" not in signature(criterion.bind).parameters:
             raise ParameterError(
@@ -324,7 +349,7 @@ def run_with(
     settings = settings if used.rows is None else replace(settings, rows_used=len(used.rows))
     if selector.ledger is not None:
         folds = [*score.folds.identity, *([] if used.rows is None else [(used.rows,)])]
-        settings = settings.with_data(data.X, data.y, folds, data.sample_weight)
+        settings = settings.with_data(data.X, data.outcome, folds, data.sample_weight, data.adjust)
     on_device, table = isinstance(score, OnDevice), used.table
     error_score = getattr(criterion, "error_score", "raise")
     watched: Any = nullcontext()
@@ -393,7 +418,9 @@ def _warn_if_flat(run: Run) -> None:
 
 def note_on_order(data: Data, ranking: NDArray[np.int64]) -> list[str]:
     """A sentence, also given as a warning, where rows seem to be in the order of time; none with ``groups``."""
-    if data.groups is not None or data.is_classification is None or data.y is None or isinstance(data.X, Stored):
+    if data.groups is not None or data.is_classification is None or isinstance(data.X, Stored):
+        return []
+    if data.y is None or data.y.ndim == 2:
         return []
     if REPLICATES in " ".join(data.notes):  # replicates in adjacent rows look like a slow change
         return []

@@ -57,6 +57,7 @@ class Accepts:
     nan: bool = False
     no_target: bool = False
     stores: bool = False  # reads a table in a store column by column; other methods load it
+    several: bool = False  # several targets
     categories: bool = False  # columns of a data frame with a categorical type
     widths: tuple[float, float] | None = None  # bounds on max - min of a column that is not constant
     remedy: str = tables.REMEDY  # what a user can do about NaN
@@ -82,6 +83,7 @@ class Selector(SelectorMixin, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags, accepts = super().__sklearn_tags__(), self._accepts
         tags.target_tags.required = not accepts.no_target
+        tags.target_tags.multi_output = accepts.several
         tags.input_tags.sparse = True
         tags.input_tags.allow_nan = accepts.nan
         return tags
@@ -97,7 +99,8 @@ class Selector(SelectorMixin, BaseEstimator):
             X, y = self._checked_store(X, y, with_target, reset)
             X = X if accepts.stores else np.asarray(X)
         else:
-            X, y = tables.validated(self, X, y, with_target=with_target, reset=reset, **ANY_NUMBERS)
+            options = {"with_target": with_target, "several": accepts.several, "reset": reset}
+            X, y = tables.validated(self, X, y, **options, **ANY_NUMBERS)
             if isinstance(X, np.ndarray) and X.dtype != readable_type(X.dtype):
                 X = Stored(X) if accepts.stores else X.astype(readable_type(X.dtype))
         names = getattr(self, "feature_names_in_", None)
@@ -313,7 +316,9 @@ class RunResultsMixin:
         return data.table, data.y, data.is_classification
 
     def _test_options(self) -> dict[str, Any]:
-        return {"groups": self._data.groups, "sample_weight": self._data.sample_weight, "n_jobs": self.n_jobs}
+        data = self._data
+        options = {"groups": data.groups, "sample_weight": data.sample_weight, "adjust": data.adjust}
+        return {**options, "n_jobs": self.n_jobs}
 
     def __getstate__(self) -> dict[str, Any]:
         """The state without the data of ``fit``; results of tests are kept."""
@@ -326,10 +331,10 @@ class RunResultsMixin:
     def _units(self) -> Units:
         return self.run_.settings.units
 
-    def _choose_size(self, X: Any, y: Any, groups: Any, sample_weight: Any) -> None:
+    def _choose_size(self, X: Any, y: Any, **of_rows: Any) -> None:
         vars(self).pop("size_curve_", None)  # of an earlier fit
         if self.n_features_to_select == AUTO:
-            self.size_curve_ = automatic_size(self, X, y, groups=groups, sample_weight=sample_weight)
+            self.size_curve_ = automatic_size(self, X, y, **of_rows)
 
     def _get_support_mask(self) -> NDArray[np.bool_]:
         check_is_fitted(self, "ranking_")
@@ -359,18 +364,17 @@ def discoveries_of_units(
     is_classification: bool | None,
     run: Run,
     *,
-    groups: Any = None,
-    sample_weight: Any = None,
     n_jobs: int | None = None,
+    **of_rows: Any,
 ) -> Discoveries:
     """A test of `inference`, by name, for each feature. The best features of the run are candidates of ``needed``.
 
-    A unit with several columns has their smallest p-value times their number (Bonferroni); q-values are then adjusted
-    over units (Benjamini and Hochberg).
+    ``of_rows`` are groups, weights and covariates of the rows. A unit with several columns has their smallest p-value
+    times their number (Bonferroni); q-values are then adjusted over units (Benjamini and Hochberg).
     """
     units, columns = table.units, table.columns
     options = _options_of_test(test, table, is_classification, run)
-    options |= {"groups": groups, "sample_weight": sample_weight, "n_jobs": n_jobs}
+    options |= {**of_rows, "n_jobs": n_jobs}
     tested = np.ones(table.matrix.shape[1], dtype=bool)
     if test == "needed":
         # The levels of a category add up to 1, so that none is needed given the others: the first one is left out.

@@ -203,17 +203,23 @@ class DAF(RunResultsMixin, Selector):
     random_state: Any = None
     verbose: Any = 0
 
-    def fit(self, X: Any, y: Any = None, *, groups: Any = None, sample_weight: Any = None) -> DAF:
+    def fit(self, X: Any, y: Any = None, *, groups: Any = None, sample_weight: Any = None, adjust: Any = None) -> DAF:
         """Score probes until the stopping rule says enough.
 
         ``groups`` goes to the splitter. ``sample_weight`` counts in the score, and in the fit of a model that uses
         weights: `Linear`, `NaiveBayes`, `Tree`, or an estimator; for `KNN` in the score only.
+
+        y may also be a survival outcome (an array of events and times, as scikit-survival makes it, or a data frame of
+        both), or several columns of numbers, over which J is the mean.
+
+        ``adjust`` are covariates, such as age and batch: an array or a data frame of numbers and categories, with a row
+        for each sample. They are regressed out of the columns and of y, and features are judged by what they add.
         """
         check_parameters(self, PARAMETERS)
         stop = as_rule(DEFAULT_STOP if self.stop is None else self.stop)
         saved = saved_settings(self.ledger)
         criterion = as_criterion(self.criterion, X)
-        data = prepare(self, criterion, X, y, groups=groups, sample_weight=sample_weight, saved=saved)
+        data = prepare(self, criterion, X, y, groups=groups, sample_weight=sample_weight, adjust=adjust, saved=saved)
         seed = seed_of(self.random_state, saved and saved.seed)
         max_probe_size = DEFAULT_PROBE_SIZE if self.max_probe_size is None else self.max_probe_size
         warm_up = max_probe_size if self.n_jobs in (None, 1) else None
@@ -246,7 +252,7 @@ class DAF(RunResultsMixin, Selector):
                 f"no feature stands out at a false discovery rate of {self.fdr:g}: the best one is selected and may be "
                 "noise; use a larger fdr, or a number of features"
             )
-        self._choose_size(X, y, groups, sample_weight)
+        self._choose_size(X, y, groups=groups, sample_weight=sample_weight, adjust=adjust)
         return self
 
     @property

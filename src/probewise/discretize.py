@@ -246,6 +246,11 @@ class Discretizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def _checked(self, X: Any, y: Any, *, with_target: bool, reset: bool = True) -> tuple[Any, Any, Any]:
         """X and y as arrays, and the mask of the columns with categories."""
         X, is_category = number_categories(X)
-        options = {"accept_sparse": "csc", "dtype": "numeric", "ensure_all_finite": False, "reset": reset}
+        options: dict[str, Any] = {
+            "accept_sparse": "csc",
+            "dtype": "numeric",
+            "ensure_all_finite": False,
+            "reset": reset,
+        }
         X, y = validated(self, X, y, with_target=with_target, **options)
         return X.astype(readable_type(X.dtype), copy=False), y, is_category

@@ -120,7 +120,7 @@ class AdaptiveRandomForestClassifier(ClassifierMixin, BaseEstimator):
     def predict_proba(self, X: Any) -> NDArray[np.float64]:
         """Probabilities of the two classes, in the order of ``classes_``: an array of shape (n_samples, 2)."""
         check_is_fitted(self, "forest_")
-        options = {"dtype": [np.float64, np.float32], "ensure_all_finite": False, "reset": False}
+        options: dict[str, Any] = {"dtype": [np.float64, np.float32], "ensure_all_finite": False, "reset": False}
         X, _ = validated(self, X, with_target=False, **options)
         require_finite(X, getattr(self, "feature_names_in_", None), widths=(0.0, MAX_RANGE[8]))
         return self.forest_.predict_proba(X)

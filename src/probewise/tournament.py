@@ -157,12 +157,14 @@ class Tournament(RunResultsMixin, Selector):
     random_state: Any = None
     verbose: Any = 0
 
-    def fit(self, X: Any, y: Any = None, *, groups: Any = None, sample_weight: Any = None) -> Tournament:
-        """Play the rounds. ``groups`` and ``sample_weight`` are as in `DAF.fit`."""
+    def fit(
+        self, X: Any, y: Any = None, *, groups: Any = None, sample_weight: Any = None, adjust: Any = None
+    ) -> Tournament:
+        """Play the rounds. ``groups``, ``sample_weight`` and ``adjust`` are as in `DAF.fit`."""
         check_parameters(self, PARAMETERS)
         saved = saved_settings(self.ledger)
         criterion = self._criterion_for(X, y)
-        data = prepare(self, criterion, X, y, groups=groups, sample_weight=sample_weight, saved=saved)
+        data = prepare(self, criterion, X, y, groups=groups, sample_weight=sample_weight, adjust=adjust, saved=saved)
         seed = seed_of(self.random_state, saved and saved.seed)
         used = data.take(self._sample_of_rows(data, seed))
         cv, scoring, self.class_weight_ = self._folds_and_scoring(criterion, data, used)
@@ -198,7 +200,7 @@ class Tournament(RunResultsMixin, Selector):
                 "change the ranking",
                 ConvergenceWarning,
             )
-        self._choose_size(X, y, groups, sample_weight)
+        self._choose_size(X, y, groups=groups, sample_weight=sample_weight, adjust=adjust)
         return self
 
     @property
@@ -210,9 +212,8 @@ class Tournament(RunResultsMixin, Selector):
     def _criterion_for(self, X: Any, y: Any) -> Criterion:
         if isinstance(self.criterion, str) and self.criterion == "auto":
             shape = getattr(X, "shape", None) or np.asarray(X).shape
-            task = "regression" if isinstance(self.scoring, str) and self.scoring in FOR_NUMBERS else "auto"
-            if survival_in(y) is not None:
-                return Linear(task="regression")
+            for_numbers = isinstance(self.scoring, str) and self.scoring in FOR_NUMBERS
+            task = "regression" if for_numbers or survival_in(y) is not None else "auto"
             return default_criterion(shape[0] if shape else 0, is_sparse=sp.issparse(X), task=task)
         return as_criterion(self.criterion, X)
 
@@ -228,7 +229,8 @@ class Tournament(RunResultsMixin, Selector):
         rows = np.arange(n_rows) if data.sample_weight is None else np.flatnonzero(data.sample_weight)
         if len(rows) <= MAX_ROWS:
             return rows
-        order = rows[np.lexsort((np.random.default_rng(seed).permutation(len(rows)), data.y[rows]))]
+        y = data.y if data.y.ndim == 1 else data.y[:, 0]
+        order = rows[np.lexsort((np.random.default_rng(seed).permutation(len(rows)), y[rows]))]
         sizes = np.array([len(rows)])
         if data.is_classification:
             sizes = np.unique(data.y[rows], return_counts=True)[1]
@@ -295,8 +297,9 @@ class Tournament(RunResultsMixin, Selector):
         filters = filters_for(X, data.is_classification, n_jobs)
         # Beside a GPU the cores are free, so the filters run at the same time.
         run_all = threads(len(filters) if on_device else 1)
-        rankings = run_all(lambda method: method.fit(X, data.y).ranking_, filters)
-        best = np.min(list(rankings), axis=0) <= N_PROTECTED
+        targets = np.atleast_2d(np.asarray(data.y).T)
+        rankings = run_all(lambda method: np.min([method.fit(X, y).ranking_ for y in targets], axis=0), filters)
+        best = np.min(list(rankings), axis=0) <= -(-N_PROTECTED // len(targets))
         protected = np.unique(units.unit_of[best])
         return protected[protected >= 0].astype(np.int32)
 

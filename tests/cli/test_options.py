@@ -13,10 +13,10 @@ from probewise.stopping import MaxProbes, MaxTime
 from probewise.study import Study
 
 # Options that set no parameter: they choose the command's input, method and output.
-OWN = {"data", "method", "top", "out", "select", "report", "quiet", "no_inference"}
+OWN = {"data", "method", "top", "out", "select", "report", "quiet"}
 # Parameters of the criteria, which the command passes to the criterion.
 CRITERIA = {"task", "missing"}
-FIT = {"sample_weight", "groups"}
+FIT = {"sample_weight", "groups", "adjust"}
 
 
 def flags(command):

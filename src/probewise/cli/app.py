@@ -147,11 +147,12 @@ def rank(
     id_column: o.IdColumn = None,
     ignore: o.Ignore = None,
     features_in: o.FeaturesIn = "columns",
-    decimal: o.Decimal = None,
     feature_names: o.FeatureNames = None,
     missing: o.Missing = None,
     sample_weight: o.SampleWeight = None,
     groups: o.Groups = None,
+    event: o.Event = None,
+    adjust: o.Adjust = None,
     categorical_features: o.CategoricalFeatures = None,
     feature_groups: o.FeatureGroups = None,
     keep: o.Keep = None,
@@ -170,8 +171,7 @@ def rank(
     n_probes: o.NProbes = None,
     time_limit: o.TimeLimit = None,
     n_features_to_select: o.NFeaturesToSelect = None,
-    fdr: o.Fdr = DEFAULT_FDR,
-    no_inference: o.NoInference = False,
+    fdr: o.Fdr = str(DEFAULT_FDR),
     top: o.Top = TOP,
     out: o.Out = None,
     select: o.Select = None,
@@ -199,11 +199,12 @@ def rank(
         id_column,
         ignore,
         features_in,
-        decimal,
         feature_names,
         sample_weight,
         groups,
         categorical_features,
+        event,
+        adjust,
     )
     resumed = saved_settings(ledger) is not None
     name, reports = inputs.method_of(method, ledger, resumed=resumed), report or []
@@ -227,7 +228,8 @@ def rank(
         table = table_to_rank(reading, name, missing=missing, quiet=quiet)
         seed = 0 if random_state is None and not resumed else random_state
         usual: dict[str, Any] = {"n_jobs": n_jobs, "random_state": seed, "scale": "auto", "verbose": 0 if quiet else 1}
-        usual["fdr"], rate = fdr, None if no_inference else fdr
+        rate = None if fdr.lower() == "none" else inputs.number_in(fdr)
+        usual["fdr"] = DEFAULT_FDR if rate is None else rate
         if name not in PROBING:
             usual["n_features_to_select"] = min(top, len(table.feature_names))
         selector = inputs.make_selector(
@@ -289,7 +291,6 @@ def compare(
     id_column: o.IdColumn = None,
     ignore: o.Ignore = None,
     features_in: o.FeaturesIn = "columns",
-    decimal: o.Decimal = None,
     feature_names: o.FeatureNames = None,
     methods: o.Methods = "daf,bif,all",
     classifiers: o.Classifiers = "knn,linear",
@@ -316,7 +317,7 @@ def compare(
     from ..plots import require_picture_path
 
     resumed = ledger is not None and ledger.exists() and ledger.stat().st_size > 0
-    reading = TableOptions(data, target, target_file, id_column, ignore, features_in, decimal, feature_names)
+    reading = TableOptions(data, target, target_file, id_column, ignore, features_in, feature_names)
     compared = inputs.selectors_named(methods, n_probes=n_probes, time_limit=time_limit)
     numbers = None if sizes is None else inputs.whole_numbers("sizes", sizes)
     with standard_output(out, ".csv", quiet=quiet) as out:
@@ -362,10 +363,11 @@ def report(
     id_column: o.IdColumn = None,
     ignore: o.Ignore = None,
     features_in: o.FeaturesIn = "columns",
-    decimal: o.Decimal = None,
     feature_names: o.FeatureNames = None,
     sample_weight: o.SampleWeight = None,
     groups: o.Groups = None,
+    event: o.Event = None,
+    adjust: o.Adjust = None,
     categorical_features: o.CategoricalFeatures = None,
     quiet: o.Quiet = False,
 ) -> int:
@@ -377,14 +379,12 @@ def report(
     from ..report.summary import require_report_path
 
     reading = TableOptions(
-        data or "", target, target_file, id_column, ignore, features_in, decimal, feature_names, sample_weight, groups,
-        categorical_features,
+        data or "", target, target_file, id_column, ignore, features_in, feature_names, sample_weight, groups,
+        categorical_features, event, adjust,
     )  # fmt: skip
     if not out:
         raise ValueError("a report needs --out FILE: .html, .md or .json")
-    if data is None and any(
-        (target, target_file, id_column, ignore, feature_names, sample_weight, groups, categorical_features)
-    ):
+    if data is None and reading != TableOptions("", features_in=features_in):
         raise ValueError("--target and the other options of the table need --data DATA")
     with standard_output(DASH if DASH in out else None, ".json", quiet=quiet) as printed:
         paths = [path if path != DASH or printed is None else printed for path in out]

@@ -127,7 +127,7 @@ def standard_output(path: Path | None, ending: str, *, quiet: bool) -> Iterator[
 
 def fitted(selector: Any, table: Table) -> Any:
     with warnings_as_lines(getattr(selector, "verbose", 0)):
-        of_rows = {"sample_weight": table.sample_weight, "groups": table.groups}
+        of_rows = {"sample_weight": table.sample_weight, "groups": table.groups, "adjust": table.adjust}
         return selector.fit(table.frame(), table.y, **{name: v for name, v in of_rows.items() if v is not None})
 
 
@@ -234,6 +234,7 @@ def write_reports(
     if table is not None:
         of_table = {"X": table.frame(), "y": table.y, "target": table.target, "feature_names": table.feature_names}
         of_table |= {"source": reading.path.name, "groups": table.groups, "sample_weight": table.sample_weight}
+        of_table["adjust"] = table.adjust
         of_table["reading"] = reading.code(allow_missing=bool(len(columns_not_finite(table.X))))
     n_written = 0
     try:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 METHODS = {name.lower(): name for name, home in _MODULE_OF.items() if home not in ("forest", "validation.frames")}
 RANKING_METHODS = ["tournament", "daf", *(name for name in METHODS if name not in ("tournament", "daf", "sffs"))]
+ROW_ARGUMENTS = ("sample_weight", "groups", "adjust")  # arguments of fit with a value for each row
 ERROR = "error"  # --missing error: missing values are refused
 PROBING = ("tournament", "daf")
 READ_BY_POLARS = (".parquet", ".arrow", ".feather", ".ipc", ".zst")
@@ -46,11 +47,12 @@ class TableOptions:
     id_column: str | None = None
     ignore: Sequence[str] | None = None
     features_in: str = "columns"
-    decimal: str | None = None
     feature_names: str | None = None
     sample_weight: str | None = None
     groups: str | None = None
     categorical_features: Sequence[str] | None = None
+    event: str | None = None
+    adjust: Sequence[str] | None = None
 
     @property
     def path(self) -> Path:
@@ -87,11 +89,12 @@ class TableOptions:
             "id_column": self.id_column,
             "ignore": list(self.ignore or ()),
             "features_in": None if self.features_in == "columns" else self.features_in,
-            "decimal": self.decimal,
             "feature_names": self.feature_names,
             "sample_weight": self.sample_weight,
             "groups": self.groups,
             "categorical_features": categories,
+            "event": self.event,
+            "adjust": list(self.adjust or ()),
             "allow_missing": allow_missing,
             "drop_unlabeled": self.path.suffix.lower() != ".npy",  # the rows of a mapped table are fixed
         }
@@ -106,8 +109,7 @@ class TableOptions:
             f"table = read_table({written})",
             "X, y = table.frame(), table.y",
         ]
-        lines += ["sample_weight = table.sample_weight"] if self.sample_weight else []
-        lines += ["groups = table.groups"] if self.groups else []
+        lines += [f"{name} = table.{name}" for name in ROW_ARGUMENTS if getattr(self, name)]
         return "\n".join(lines)
 
 
@@ -198,7 +200,8 @@ def make_selector(
         stated |= {} if rule is None else {"stop": rule}
     if missing is not None and "missing" in known:
         stated["missing"], missing = None if missing == ERROR else missing, None
-    of_rows = {"sample_weight": table.sample_weight, "groups": table.groups, "task": task, "missing": missing}
+    of_rows = {"sample_weight": table.sample_weight, "groups": table.groups, "adjust": table.adjust}
+    of_rows |= {"task": task, "missing": missing}
     if "criterion" not in known:
         stated |= {name: value for name, value in of_rows.items() if value is not None}
     unknown = [f"--{name.replace('_', '-')}" for name in stated if name not in known]

@@ -67,6 +67,12 @@ SampleWeight = Annotated[str | None, table_option(metavar="COL", help=
     "The column of sample weights; it is not a feature.")]
 Groups = Annotated[str | None, table_option(metavar="COL", help=
     "The column that groups the rows, such as a patient id; rows of one group stay in one fold. It is not a feature.")]
+Event = Annotated[str | None, table_option(metavar="COL", help=
+    "For survival times: the column that is 1 where the event happened at the time in --target, and 0 where the row is "
+    "censored.")]
+Adjust = Annotated[list[str] | None, table_option(metavar="COL", help=
+    "A covariate, such as age or batch: features are judged by what they add to it. It is not a feature. Can be "
+    "repeated.")]
 
 # ---- the features
 
@@ -102,11 +108,9 @@ NFeaturesToSelect = Annotated[str | None, method_option(metavar="N|auto|stands_o
     "How many features to select; auto: the fewest that predict as well as the best number, without near copies; for "
     "daf also stands_out: the features that are related to the target. Default: as many as --top.")]
 
-Fdr = Annotated[float, method_option(metavar="SHARE", help=
+Fdr = Annotated[str, method_option(metavar="SHARE|none", help=
     "The false discovery rate of the tests of features: the accepted share of false ones among the features that are "
-    "called related to the target, or needed.")]
-NoInference = Annotated[bool, method_option("--no-inference", help=
-    "Do not test which features are related to the target, and which are needed given the others.")]
+    "called related to the target, or needed. none: no tests.")]
 
 # ---- the trials of a comparison
 

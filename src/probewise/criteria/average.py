@@ -58,6 +58,7 @@ class Average(Criterion):
     block_size = _combined("block_size", min)
     prefer = _combined("prefer", min)  # "processes" comes before "threads"
     streams = _combined("streams", all)
+    several_targets = _combined("several_targets", all)
     goes_by_width = _combined("goes_by_width", any)
     widths = _combined("widths", _common_widths)
     allow_nan = _combined("allow_nan", all)

@@ -73,11 +73,14 @@ class Criterion(BaseEstimator):
         Whether wide columns count more than narrow ones, as in distances.
     streams : bool
         Whether ``bind`` takes a `Stored` table, reading only ``X[:, columns]``; otherwise X is first read into memory.
+    several_targets : bool
+        Whether y may have several columns of numbers, over which J is the mean.
     """
 
     block_size = 50
     prefer = "threads"
     streams = False
+    several_targets = False
     goes_by_width = False
     needs_target: bool = True
     widths: tuple[float, float] | None = None
@@ -127,7 +130,7 @@ class Criterion(BaseEstimator):
 class Target:
     """y as class codes, with the labels in ``classes``, or as numbers, with ``classes`` None.
 
-    The numbers of a survival outcome are its martingale residuals.
+    The numbers of a survival outcome are its martingale residuals. Several targets are the columns of ``values``.
     """
 
     values: NDArray[Any]
@@ -143,6 +146,10 @@ class Target:
         """Number of classes; 0 for numbers."""
         return 0 if self.classes is None else len(self.classes)
 
+    @property
+    def n_targets(self) -> int:
+        return 1 if self.values.ndim == 1 else int(self.values.shape[1])
+
     @classmethod
     def of(cls, y: Any, task: str = "auto") -> Target:
         """Target of a task; "auto" is regression if y is continuous or looks like a quantity in whole numbers."""
@@ -151,6 +158,8 @@ class Target:
         if (survival := survival_in(y)) is not None:
             return cls(survival.residuals(), None, survival)
         y = np.asarray(y)
+        if y.ndim == 2 and y.shape[1] > 1:
+            return cls(np.column_stack([_numbers(column) for column in y.T]), None)
         kind = kind_of_target(y)
         if kind not in ("binary", "multiclass", "continuous"):
             raise ValueError(f"Unknown label type: y is {kind}; give one class label or one number per row")
@@ -399,7 +408,7 @@ def require_trainable(splits: Sequence[Split], y: NDArray[Any], is_classificatio
 
 
 def _are_sorted(y: NDArray[Any]) -> bool:
-    steps = np.diff(y)
+    steps = np.diff(y if y.ndim == 1 else y[:, 0])
     return len(y) >= FEWEST_SORTED and bool(steps.any()) and bool((steps >= 0).all() or (steps <= 0).all())
 
 

@@ -67,6 +67,7 @@ class KNN(Criterion):
     """
 
     streams = True
+    several_targets = True
     goes_by_width = True
     widths = SQUARED
 
@@ -146,14 +147,17 @@ class BoundKNN(BoundToColumns):
         rows, places = np.nonzero(np.isnan(values))
         which = self.missing.number[subset[places]]
         tests, trains, train = self.layout[:3]
+        n_targets = self.target.n_targets
         probe = np.arange(len(subset), dtype=np.int32), np.array([0, len(subset)])
         precision = np.array([np.finfo(np.float32).eps, np.finfo(np.float32).tiny], np.float32)
         for fold in range(len(self.folds.splits)):
             values[rows, places] = self.missing.fills[fold, which]
             XT = np.ascontiguousarray(values.T if self.XT.places is None else values.T[:, self.XT.places])
-            own = predicted[:, tests[fold] - tests[0] : tests[fold + 1] - tests[0]]
+            tested = slice(tests[fold] - tests[0], tests[fold + 1] - tests[0])
+            own = np.empty((1, n_targets * (tested.stop - tested.start)))
             layout = Layout(tests[fold : fold + 2], trains[fold : fold + 2], train, False, False)
             kernels.vote_probes((XT, *extents(XT)), probe, layout, self.n_neighbors, self.targets, precision, own)
+            predicted.reshape(n_targets, -1)[:, tested] = own.reshape(n_targets, -1)
         return float(self.score(predicted)[0])
 
     @cached_property
@@ -192,7 +196,7 @@ class BoundKNN(BoundToColumns):
         keys = np.append(tie_keys(n)[rows], np.zeros(WIDEST, np.int64))
         keepers = np.zeros(1 << (n - 1).bit_length(), np.int64)
         keepers[keys[:n]] = np.arange(n)
-        targets = self.target.values[rows].astype(np.float64)
+        targets = np.atleast_2d(self.target.values[rows].T).astype(np.float64)
         return targets, keys, keepers, self.target.n_classes, self.measure.code
 
     @property

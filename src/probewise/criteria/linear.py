@@ -63,6 +63,7 @@ class Linear(Criterion):
     """
 
     streams = True
+    several_targets = True
     widths = SQUARED
 
     alpha: float = 1.0
@@ -122,13 +123,15 @@ class BoundLinear(BoundToColumns):
         XT, indices, offsets = probes
         scores = np.empty(len(offsets) - 1)
         for part in self.scored_tests.pieces(len(scores), len(self.fit.targets)):
-            decisions = np.empty((part.stop - part.start, len(self.scored_tests.truth), len(self.fit.targets)))
+            decisions = np.empty((part.stop - part.start, self.folds.borders[-1], len(self.fit.targets)))
             own = offsets[part.start : part.stop + 1]
             are_sure = ridge.decide(XT, indices, own, self._problems, self.fit, decisions)
             scores[part] = np.where(are_sure, self._scores_of_decisions(decisions), np.nan)
         return scores
 
     def _scores_of_decisions(self, decisions: Floats) -> Floats:
+        if self.target.n_targets > 1:
+            return self.score(decisions.transpose(0, 2, 1).reshape(len(decisions), -1))
         predicted = np.empty(decisions.shape[:2])
         ridge_sums.predict(decisions, self.folds.borders, self._tests_for_kernels, predicted)
         return self.score(predicted)
@@ -138,7 +141,7 @@ class BoundLinear(BoundToColumns):
         """Whether sums of folds are used, for sparse X, or of all features, if there are far fewer than rows."""
         n_folds, n_rows = len(self.folds.splits), self.folds.n_rows
         is_tall = self.XT.are_few and not len(self.missing.columns) and n_folds * self.columns.n_features <= n_rows
-        is_possible = self.folds.is_partition and n_folds <= ridge.MOST_SEGMENTS
+        is_possible = self.folds.is_partition and n_folds <= ridge.MOST_SEGMENTS and self.target.n_targets == 1
         return is_possible and (self.columns.is_sparse or is_tall)
 
     @cached_property
@@ -174,7 +177,7 @@ class BoundLinear(BoundToColumns):
 
     def _score_filled(self, subset: NDArray[np.int32]) -> float:
         """J of a subset with missing values, which each fold fills differently; NaN if too few digits are left."""
-        decisions = np.empty((1, len(self.scored_tests.truth), len(self.fit.targets)))
+        decisions = np.empty((1, self.folds.borders[-1], len(self.fit.targets)))
         probe, start, is_sure = (np.arange(len(subset), dtype=np.int32), np.array([0, len(subset)])), 0, True
         for problem, values in zip(self._splits_as_problems, self._filled(subset), strict=True):
             own = decisions[:, start : start + problem.n_tested]
@@ -213,13 +216,14 @@ class BoundLinear(BoundToColumns):
         if self.target.n_classes:
             labels = np.arange(self.target.n_classes) if self.target.n_classes > 2 else np.array([1])
             values = np.where(values == labels[:, None], 1.0, -1.0)
-        return ridge.Fit(np.atleast_2d(values), roots[self.columns.rows], self.alpha)
+        targets = np.ascontiguousarray(values.T) if self.target.n_targets > 1 else np.atleast_2d(values)
+        return ridge.Fit(targets, roots[self.columns.rows], self.alpha)
 
     @property
     def truth(self) -> NDArray[Any]:
         """Class codes, or y minus its mean."""
         values = self.target.values
-        return values if self.target.n_classes else values - values.mean()
+        return values if self.target.n_classes else values - values.mean(axis=0)
 
     def _decoded(self, predictions: Floats) -> Floats:
         return predictions if self.target.n_classes else predictions + self.target.values.mean()

@@ -80,6 +80,8 @@ class Measure:
         if len(weights):
             _require_weight(weights, folds)
         code, of_predictions = codes.get(name), None
+        if code is None and target.n_targets > 1:
+            raise ParameterError(f"scoring={name!r}: for several targets use one of {', '.join(FOR_NUMBERS)}")
         if code is None:
             rows = folds.order if folds.is_loo else np.sort(folds.splits[0][1])
             advice = (
@@ -171,12 +173,18 @@ class ScoresPredictions(ABC):
 
     @cached_property
     def scored_tests(self) -> ScoredTests:
-        """All tests, scored fold by fold; together for leave-one-out, or if J is a mean over all tests."""
-        measure, rows = self.measure, self.folds.order
+        """All tests, scored fold by fold; together for leave-one-out, or if J is a mean over all tests.
+
+        The tests of several targets follow each other, so that the mean over folds is also one over targets.
+        """
+        measure, rows, n_targets = self.measure, self.folds.order, self.target.n_targets
         together = self.folds.is_loo or measure.is_probability
         borders = np.array([0, len(rows)] if together else self.folds.borders, np.int64)
-        weights = measure.weights[rows] if measure.is_weighted else measure.weights
-        return ScoredTests(measure.code, self.truth[rows].astype(np.float64), weights, self.target.n_classes, borders)
+        starts = len(rows) * np.arange(n_targets)[:, None] + borders[:-1]
+        borders = np.append(starts, n_targets * len(rows))
+        weights = np.tile(measure.weights[rows], n_targets) if measure.is_weighted else measure.weights
+        truth = self.truth[rows].T.reshape(-1).astype(np.float64)
+        return ScoredTests(measure.code, truth, weights, self.target.n_classes, borders)
 
     @cached_property
     def tests(self) -> Sequence[NDArray[np.int64]]:

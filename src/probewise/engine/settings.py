@@ -59,6 +59,7 @@ class Settings:
     target: str | None = None
     folds: str | None = None
     sample_weight: str | None = None
+    adjust: str | None = None
     check_every: int = 400
     block_size: int = 50
     feature_names: list[str] | None = None
@@ -94,7 +95,7 @@ class Settings:
             return self.schedule.effort(self.first_plan(), n_probes)
         return float(n_probes), 0.0
 
-    def with_data(self, X: Any, y: Any, splits: Any, sample_weight: Any) -> Settings:
+    def with_data(self, X: Any, y: Any, splits: Any, sample_weight: Any, adjust: Any = None) -> Settings:
         """Add the fingerprints of the data, which reads all of it."""
         return replace(
             self,
@@ -102,6 +103,7 @@ class Settings:
             target=None if y is None else fingerprint(y),
             folds=fingerprint(*(part for split in splits for part in split)),
             sample_weight=None if sample_weight is None else fingerprint(sample_weight),
+            adjust=None if adjust is None else fingerprint(adjust),
         )
 
     # ---- writing
@@ -135,6 +137,8 @@ class Settings:
             "categorical": None if self.categorical is None else self.categorical.tolist() or None,
             "scale": self.scale,
         }
+        if self.adjust is not None:
+            identity["adjust"] = self.adjust
         if self.missing is not None:
             identity["missing"] = self.missing
         if self.schedule is not None:
@@ -216,7 +220,7 @@ def _read(stored: Mapping[str, Any]) -> dict[str, Any]:
     inclusion = sizes["inclusion"]
     _require(inclusion is None or inclusion * units.n_units >= MIN_EXPECTED_SIZE)
     _require(sizes["block_size"] * (units.n_units if inclusion else sizes["max_probe_size"] or 1) <= MAX_BLOCK_FEATURES)
-    words = {name: stored.get(name) for name in ("data", "target", "folds", "sample_weight", "scoring", "cv")}
+    words = {name: stored.get(name) for name in ("data", "target", "folds", "sample_weight", "adjust", "scoring", "cv")}
     _require(all(text is None or isinstance(text, str) for text in words.values()))
     return {
         **sizes,

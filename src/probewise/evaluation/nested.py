@@ -30,6 +30,7 @@ from .sizes import (
     Floats,
     SizeCurve,
     TooFewRows,
+    arguments_of_rows,
     columns_at_sizes,
     criterion_of,
     ranked_on_rows,
@@ -39,6 +40,7 @@ from .sizes import (
     suggested_size,
     warn_if_groups_missing,
 )
+from .survival import held_out_risk
 
 MIN_PROBES = 1000  # of a nested run; with fewer it would be another method
 REPEATS, FEW_ROWS = 3, 500  # more repeats add little, because they share their rows
@@ -129,6 +131,7 @@ def nested_score(
     shuffled: bool = False,
     groups: Any = None,
     sample_weight: Any = None,
+    adjust: Any = None,
 ) -> NestedScore:
     """Score of the whole procedure by nested cross-validation: rank, choose the size and train on other rows.
 
@@ -145,6 +148,8 @@ def nested_score(
         Whether to score the procedure on a shuffled target as well: what it reaches on noise.
     groups, sample_weight : array-like or None, default=None
         Group and weight of each row, as in ``fit``.
+    adjust : array, data frame or None, default=None
+        As in `size_curve`; `adjusted_scores` compares the result with models of the covariates.
 
     Returns
     -------
@@ -155,7 +160,8 @@ def nested_score(
         is_short = len(y) <= FEW_ROWS and getattr(selector, "time_limit", None) is None
         repeats = REPEATS if is_short else 1
     check_parameter("repeats", repeats, whole_number(1))
-    options = {"groups": groups, "sample_weight": sample_weight, "n_probes": probes_of_a_copy(selector)}
+    options = {"groups": groups, "sample_weight": sample_weight, "adjust": adjust}
+    options["n_probes"] = probes_of_a_copy(selector)
     score = _repeated(repeats, selector, X, y, **options)
     if not shuffled:
         return score
@@ -197,7 +203,8 @@ def _repeated(repeats: int, selector: Any, X: Any, y: Any, **options: Any) -> Ne
     n_repeats = repeats if options["groups"] is None else 1
     curves = [size_curve(selector, X, y, nested=True, seed=seed, **options) for seed in range(n_repeats)]
     scores = np.concatenate([curve.scores for curve in curves])
-    return NestedScore(replace(curves[0], scores=scores), len(curves[0].scores))
+    chosen = [split for curve in curves for split in curve.chosen]
+    return NestedScore(replace(curves[0], scores=scores, chosen=chosen), len(curves[0].scores))
 
 
 def probes_of_a_copy(selector: Any) -> int | None:
@@ -249,25 +256,31 @@ class HeldOutPredictions:
 
     @property
     def rmse(self) -> float:
-        """Root mean squared error, in the units of y."""
+        """Root mean squared error, in the units of y; of several targets the mean."""
         return float(np.sqrt(np.mean((self.target.values - self.predicted) ** 2)))
 
 
 def held_out_predictions(curve: SizeCurve, X: Any, target: Target) -> HeldOutPredictions | None:
     """Predictions with the suggested number of features, which each fold of a nested curve ranked on its own.
 
-    None where the curve has no columns, or its folds do not test each row once.
+    For a survival outcome they are risks, above the median risk of the training rows. None where the curve has no
+    columns, or the folds of its first repetition do not test each row once.
     """
-    tested = np.concatenate([test for (_, test), _ in curve.chosen]) if curve.chosen else np.empty(0, int)
+    ends = np.cumsum([len(test) for (_, test), _ in curve.chosen])
+    chosen = curve.chosen[: int(np.searchsorted(ends, len(target.values))) + 1]
+    tested = np.concatenate([test for (_, test), _ in chosen]) if chosen else np.empty(0, int)
     if not np.array_equal(np.sort(tested), np.arange(len(target.values))):
         return None
     place = curve.sizes.tolist().index(curve.suggested)
     model: Any = LogisticRegression(class_weight="balanced", max_iter=2000)
     model = model if target.is_classification else RidgeCV(PENALTIES)
-    predicted, decisions = np.empty(len(tested), target.values.dtype), np.empty(len(tested))
-    for (train, test), subsets in curve.chosen:
+    predicted, decisions = np.empty_like(target.values), np.empty(len(tested))
+    for (train, test), subsets in chosen:
         part = X[:, subsets[place]]
         part = np.asarray(part.toarray() if sp.issparse(part) else part, dtype=np.float64)
+        if target.survival is not None:
+            predicted[test] = held_out_risk(part, target.survival, train, test)
+            continue
         imputer = SimpleImputer(strategy="median", keep_empty_features=True)
         fitted = make_pipeline(imputer, StandardScaler(), model).fit(part[train], target.values[train])
         predicted[test] = fitted.predict(part[test])
@@ -346,6 +359,7 @@ def selection_frequency(
     n_pairs: int | None = None,
     groups: Any = None,
     sample_weight: Any = None,
+    adjust: Any = None,
 ) -> SelectionFrequency:
     """Select features again on random halves of the rows.
 
@@ -363,8 +377,8 @@ def selection_frequency(
         most a quarter of the features.
     n_pairs : int or None, default=None
         Number of divisions into two halves, each of which takes two runs. None: 5 for up to 500 rows, else 2.
-    groups, sample_weight : array-like or None, default=None
-        Group and weight of each row, as in ``fit``. Rows of one group are in the same half.
+    groups, sample_weight, adjust : array-like or None, default=None
+        Group, weight and covariates of each row, as in ``fit``. Rows of one group are in the same half.
 
     Returns
     -------
@@ -394,8 +408,7 @@ def selection_frequency(
     numbers, y = selector._numbers_of(X, MISSING_CATEGORY), outcome_array(y)
     check_consistent_length(numbers, y, groups, sample_weight)
     target = Target.of(y, getattr(criterion_of(selector, numbers), "task", "auto"))
-    of_rows = {"groups": groups, "sample_weight": sample_weight}
-    of_rows = {name: np.asarray(values) for name, values in of_rows.items() if values is not None}
+    of_rows = arguments_of_rows(len(y), groups, sample_weight, adjust)
     table, n_probes = X if is_frame(X) else numbers, probes_of_a_copy(selector)
     subsets = np.zeros((2 * n_pairs, numbers.shape[1]), dtype=bool)
     for number, rows in enumerate(half for seed in range(n_pairs) for half in halves(target, groups, seed)):

@@ -24,6 +24,7 @@ from ..validation.parameters import is_whole
 from ..validation.stores import Stored
 from ..validation.survival import outcome_array
 from ..validation.tables import is_frame
+from .covariates import Covariates
 from .representatives import distinct_ranking
 from .subset_scorer import SubsetScorer as SubsetScorer
 from .subset_scorer import TooFewRows as TooFewRows
@@ -160,6 +161,7 @@ def size_curve(
     nested: bool = False,
     groups: Any = None,
     sample_weight: Any = None,
+    adjust: Any = None,
     n_probes: int | None = None,
     seed: int = 0,
 ) -> SizeCurve:
@@ -185,6 +187,8 @@ def size_curve(
         Group of each row; a fold never trains and tests on rows of the same group.
     sample_weight : array-like or None, default=None
         Weight of each row, as in ``fit``.
+    adjust : array, data frame or None, default=None
+        Covariates, as in ``fit``: rankings of folds are adjusted for them. The scores are those of the features alone.
     n_probes : int or None, default=None
         Number of probes of each nested ranking; None: as many as the selector used.
     seed : int, default=0
@@ -201,8 +205,7 @@ def size_curve(
         raise ValueError("y=None: the size curve needs a target to predict")
     numbers, y = selector._numbers_of(X, MISSING_CATEGORY), outcome_array(y)
     check_consistent_length(numbers, y, groups, sample_weight)
-    of_rows = {"groups": groups, "sample_weight": sample_weight}
-    of_rows = {name: np.asarray(values) for name, values in of_rows.items() if values is not None}
+    of_rows = arguments_of_rows(len(y), groups, sample_weight, adjust)
     criterion = criterion_of(selector, numbers)
     target = Target.of(y, getattr(criterion, "task", "auto"))
     ranking, n_representatives = distinct_ranking(selector, numbers)
@@ -222,6 +225,13 @@ def size_curve(
     options = {"nested": nested, "sample_weight": sample_weight, "groups": groups}
     curve = curve_along(choose, matrix, y, target, curve_sizes, splits, scorer, **options)
     return replace(curve, ranking=ranking)
+
+
+def arguments_of_rows(n_rows: int, groups: Any, sample_weight: Any, adjust: Any) -> dict[str, NDArray[Any]]:
+    """The arguments of ``fit`` that have a value for each row, as arrays; covariates as numbers."""
+    of_rows = {"groups": groups, "sample_weight": sample_weight}
+    of_rows["adjust"] = None if adjust is None else Covariates.of(adjust, n_rows).values
+    return {name: np.asarray(values) for name, values in of_rows.items() if values is not None}
 
 
 def scoring_for(selector: Any, target: Target, splits: Sequence[Split]) -> Any:

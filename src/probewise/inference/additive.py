@@ -11,7 +11,6 @@ from sklearn.utils import gen_batches
 
 from .association import CELLS_PER_BATCH, column_functions, rank_functions
 from .base import Table
-from .permutations import target_scores
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -132,7 +131,7 @@ class AdditiveFit:
     def of(cls, table: Table, also: list[int]) -> AdditiveFit:
         n_columns = table.n_columns
         weights = np.ones(table.n_rows) if table.weights is None else table.weights
-        targets = _weighted(target_scores(table.target, table.n_classes).T, weights, table.strata).T
+        targets = _weighted(table.scores.T, weights, table.strata).T
         targets /= np.sqrt((targets**2).mean(axis=1, keepdims=True))
         columns, strength = _normal_scores(table, targets * np.sqrt(weights))
         lines = Atoms(_weighted(columns, weights, table.strata), _twice(np.arange(n_columns)), np.zeros(n_columns))

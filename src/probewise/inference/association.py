@@ -19,7 +19,7 @@ from ..executors import Map, in_turn, one_blas_thread, threads
 from ..kernels import permutations as kernels
 from ..validation.parameters import SHARE, check_parameter, seed_of
 from .base import Discoveries, Table, q_values
-from .permutations import Permutations, target_scores, weighted_scores
+from .permutations import Permutations, weighted_scores
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -41,6 +41,7 @@ def associated(
     groups: Any = None,
     sample_weight: Any = None,
     strata: Any = None,
+    adjust: Any = None,
     task: str = "auto",
     fdr: float = 0.1,
     random_state: Any = None,
@@ -55,7 +56,7 @@ def associated(
     ----------
     X : array, data frame or sparse matrix of shape (n_samples, n_features)
     y : array of shape (n_samples,)
-        Class labels or numbers.
+        Class labels, numbers, several columns of numbers, or a survival outcome.
     groups : array of shape (n_samples,), optional
         Rows that depend on each other, such as visits of one patient. Whole groups of similar size are exchanged, and
         rows are shuffled within groups.
@@ -63,6 +64,10 @@ def associated(
         Weights, which are permuted together with y.
     strata : array of shape (n_samples,), optional
         y is permuted within strata only, such as batches: the test then asks for an association within strata.
+    adjust : array or data frame of shape (n_samples, n_covariates), optional
+        Covariates, numbers or categories, which are regressed out of the columns and of y: the test then asks for an
+        association beyond them. The residuals of y are permuted (Freedman and Lane), within the combinations of the
+        covariates where these have ten rows or more on average.
     task : {"auto", "classification", "regression"}, default="auto"
         Whether y contains class labels or numbers.
     fdr : float, default=0.1
@@ -87,7 +92,7 @@ def associated(
     array([3])
     """
     check_parameter("fdr", fdr, SHARE)
-    table = Table.of(X, y, groups=groups, sample_weight=sample_weight, strata=strata, task=task)
+    table = Table.of(X, y, groups=groups, sample_weight=sample_weight, strata=strata, adjust=adjust, task=task)
     seed = seed_of(random_state, None)
     run = in_turn if n_jobs in (None, 1) else threads(n_jobs)
     p_values = association_p_values(table, seed, run)
@@ -96,8 +101,8 @@ def associated(
 
 def association_p_values(table: Table, seed: int, run: Map = in_turn) -> Floats:
     """The p-value of each column."""
-    scores = weighted_scores(target_scores(table.target, table.n_classes), table.weights, table.strata)
-    share = np.ones(1) if len(scores) == 1 else 1 - np.bincount(table.target) / table.n_rows
+    scores = weighted_scores(table.scores, table.weights, table.strata)
+    share = 1 - np.bincount(table.target) / table.n_rows if table.n_classes > 2 else np.ones(len(scores))
     varies = np.abs(scores).max(axis=1) > 0
     if not varies.any():  # y is constant in every stratum
         return np.ones(table.n_columns)
@@ -109,7 +114,9 @@ def association_p_values(table: Table, seed: int, run: Map = in_turn) -> Floats:
     def observe(batch: slice) -> None:
         functions, tied[batch] = column_functions(table.columns(batch), basis)
         center, error = _moments(functions, draws)
-        statistics[batch] = _statistics(functions @ draws.values.T, center, error, share)
+        # Covariates take degrees of freedom from the observed residuals, and none from permuted ones.
+        own_share = share * (1 - table.lost_freedom)
+        statistics[batch] = _statistics(functions @ draws.values.T, center, error, own_share)
 
     batches = list(gen_batches(table.n_columns, max(1, CELLS_PER_BATCH // table.n_rows)))
     n_draws = int(np.clip(DRAWS_PER_COLUMN * table.n_columns, MIN_DRAWS, MAX_DRAWS))

@@ -12,12 +12,22 @@ from scipy.stats import false_discovery_control
 from sklearn.utils import check_array, check_consistent_length
 
 from ..criteria.base import Target
+from ..evaluation.covariates import Covariates
 from ..validation.errors import ParameterError
-from ..validation.parameters import SHARE, check_parameter, checked_weights, plain_labels, require_two_weighted
+from ..validation.parameters import (
+    SHARE,
+    check_parameter,
+    checked_weights,
+    plain_labels,
+    require_two_weighted,
+    survival_in,
+)
+from .permutations import normal_scores
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 MIN_ROWS = 4
+ROWS_PER_STRATUM = 10  # on average; with fewer, residuals are permuted among all rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,16 +41,30 @@ class Table:
     weights: Floats | None
     groups: Ints | None
     strata: Ints
+    covariates: Covariates | None = None  # regressed out of X and of the target, which is then numbers
+    is_ranked: bool = True  # whether numbers are replaced by their normal scores
 
     @classmethod
-    def of(cls, X: Any, y: Any, *, groups: Any, sample_weight: Any, strata: Any, task: str) -> Table:
+    def of(
+        cls,
+        X: Any,
+        y: Any,
+        *,
+        groups: Any = None,
+        sample_weight: Any = None,
+        strata: Any = None,
+        adjust: Any = None,
+        task: str = "auto",
+    ) -> Table:
         X = check_array(
             X, accept_sparse="csc", ensure_all_finite="allow-nan", dtype="numeric", ensure_min_samples=MIN_ROWS
         )
-        y = plain_labels(y)
+        survival = survival_in(y)
+        y = plain_labels(y, several=True) if survival is None else survival.array
         check_consistent_length(X, y, groups, strata)
         weights = checked_weights(sample_weight, len(y))
-        require_two_weighted(y, weights)
+        if y.ndim == 1:
+            require_two_weighted(y, weights)
         rows = None if weights is None or weights.all() else np.flatnonzero(weights)
         used = slice(None) if rows is None else rows
         target = Target.of(y[used], task)
@@ -48,7 +72,52 @@ class Table:
             weights = None if np.ptp(weights[used]) == 0 else weights[used] / weights[used].mean()
         groups = None if groups is None else _codes("groups", groups)[used]
         strata = np.zeros(len(target.values), np.int64) if strata is None else _codes("strata", strata)[used]
-        return cls(X, rows, target.values, target.n_classes, weights, groups, strata)
+        table = cls(X, rows, target.values, target.n_classes, weights, groups, strata)
+        return table if adjust is None else table._adjusted(target, adjust)
+
+    def _adjusted(self, target: Target, adjust: Any) -> Table:
+        """The table with covariates regressed out of the columns and of the target.
+
+        Where each combination of covariates has several rows, permutations stay within these strata.
+        """
+        covariates = Covariates.of(adjust, self.X.shape[0])
+        X = self.X.toarray() if sp.issparse(self.X) else self.X
+        if self.rows is not None:
+            X, covariates = X[self.rows], Covariates(covariates.values[self.rows])
+        covariates = replace(covariates, weights=self.weights)
+        if (is_missing := np.isnan(X)).any():
+            X = np.where(
+                is_missing, np.where(is_missing, 0.0, X).sum(axis=0) / np.maximum(1, (~is_missing).sum(axis=0)), X
+            )
+        strata = np.unique(np.column_stack([self.strata, covariates.values]), axis=0, return_inverse=True)[1].ravel()
+        are_few = ROWS_PER_STRATUM * (strata.max() + 1) <= self.n_rows
+        return replace(
+            self,
+            X=covariates.residual_columns(X),
+            rows=None,
+            target=covariates.residual_target(target),
+            n_classes=0,
+            strata=strata if are_few else self.strata,
+            covariates=covariates,
+            is_ranked=not target.is_classification,
+        )
+
+    @property
+    def scores(self) -> Floats:
+        """(targets, rows): normal scores of numbers, or the indicator of each class (of one of two classes)."""
+        if self.n_classes:
+            indicators = np.eye(self.n_classes)[:, self.target]
+            return indicators[1:] if self.n_classes == 2 else indicators
+        scores = np.atleast_2d(self.target.T)
+        scores = np.stack([normal_scores(row) for row in scores]) if self.is_ranked else scores
+        return scores if self.covariates is None else self.covariates.residuals(scores.T).T
+
+    @property
+    def lost_freedom(self) -> float:
+        """Share of the degrees of freedom that covariates take from permutations of all rows."""
+        if self.covariates is None or self.strata.any():
+            return 0.0
+        return self.covariates.rank / (self.n_rows - 1)
 
     @property
     def n_rows(self) -> int:

@@ -63,6 +63,7 @@ def pairs(
     groups: Any = None,
     sample_weight: Any = None,
     strata: Any = None,
+    adjust: Any = None,
     task: str = "auto",
     fdr: float = 0.1,
     random_state: Any = None,
@@ -72,7 +73,7 @@ def pairs(
 
     Parameters
     ----------
-    X, y, groups, sample_weight, strata, task, fdr, random_state, n_jobs
+    X, y, groups, sample_weight, strata, adjust, task, fdr, random_state, n_jobs
         As in `associated`. Missing values in X count as average.
 
     Returns
@@ -90,7 +91,7 @@ def pairs(
     array([[4, 9]])
     """
     check_parameter("fdr", fdr, SHARE)
-    table = Table.of(X, y, groups=groups, sample_weight=sample_weight, strata=strata, task=task)
+    table = Table.of(X, y, groups=groups, sample_weight=sample_weight, strata=strata, adjust=adjust, task=task)
     seed = seed_of(random_state, None)
     run = in_turn if n_jobs in (None, 1) else threads(n_jobs)
     with one_blas_thread():

@@ -24,14 +24,6 @@ def normal_scores(values: NDArray[Any]) -> Floats:
     return np.asarray((scores - scores.mean()) / (scores.std() or 1.0))
 
 
-def target_scores(target: NDArray[Any], n_classes: int) -> Floats:
-    """(targets, rows): normal scores of numbers, or the indicator of each class (of one of two classes)."""
-    if not n_classes:
-        return normal_scores(target)[None]
-    indicators = np.eye(n_classes)[:, target]
-    return indicators[1:] if n_classes == 2 else indicators
-
-
 def weighted_scores(scores: Floats, weights: Floats | None, strata: Ints) -> Floats:
     """Scores minus their weighted mean in each stratum, times the weights."""
     weights = np.ones(scores.shape[1]) if weights is None else weights

@@ -45,6 +45,7 @@ def needed(
     groups: Any = None,
     sample_weight: Any = None,
     strata: Any = None,
+    adjust: Any = None,
     task: str = "auto",
     fdr: float = 0.1,
     random_state: Any = None,
@@ -54,7 +55,7 @@ def needed(
 
     Parameters
     ----------
-    X, y, groups, sample_weight, strata, task, fdr, random_state, n_jobs
+    X, y, groups, sample_weight, strata, adjust, task, fdr, random_state, n_jobs
         As in `associated`. Missing values in X count as average. Rows of one group count as one observation.
     candidates : list of columns, optional
         Columns to test in addition to those found by screening.
@@ -89,7 +90,7 @@ def needed(
     array([3, 5])
     """
     check_parameter("fdr", fdr, SHARE)
-    table = Table.of(X, y, groups=groups, sample_weight=sample_weight, strata=strata, task=task)
+    table = Table.of(X, y, groups=groups, sample_weight=sample_weight, strata=strata, adjust=adjust, task=task)
     seed = seed_of(random_state, None)
     chosen = [] if candidates is None else named_columns(candidates, "candidates", None, table.n_columns).tolist()
     run = in_turn if n_jobs in (None, 1) else threads(n_jobs)

@@ -17,7 +17,7 @@ from .formats import MatrixSource, has_features_in_rows, open_source
 from .input_files import STANDARD_INPUT, lines_of, local_path, no_such_file
 from .second_file import columns_of_second_file, roles_in_second
 from .table import N_SHOWN, Progress, Source, Table, TableError, first_few, pl, unknown_name
-from .table_validation import Rows, require_decimal, require_names, require_rows, validated_table
+from .table_validation import COVARIATE, Rows, require_decimal, require_names, require_rows, validated_table
 from .text import TextOptions, target_is_row
 
 FEATURES_IN = ("columns", "rows")
@@ -34,6 +34,8 @@ def read_table(
     features_in: str = "columns",
     sample_weight: str | None = None,
     groups: str | None = None,
+    event: str | None = None,
+    adjust: Iterable[str] = (),
     categorical_features: Iterable[str] = (),
     feature_names: str | PathLike[str] | Sequence[str] | None = None,
     decimal: str | None = None,
@@ -72,6 +74,11 @@ def read_table(
     sample_weight, groups : str, default=None
         The column (the row, with features in rows) of sample weights, or of labels of rows that belong together; it is
         not a feature. A column of ``target_file`` with this name is used first.
+    event : str, default=None
+        For survival outcomes: the column that is 1 (or true) where the event happened at the time in ``target``, and 0
+        where the row is censored. y is then an array of events and times, as scikit-survival makes it.
+    adjust : iterable of str, default=()
+        Columns of covariates, numbers or categories, that features are adjusted for; they are not features.
     categorical_features : iterable of str, default=()
         Features that are categories, by name or index: text, or numbers that stand for categories. X contains their
         codes, and the table their levels.
@@ -102,7 +109,9 @@ def read_table(
     path, second = local_path(path), None if target_file is None else local_path(target_file)
     if path == second == STANDARD_INPUT:
         raise TableError("the table and the target_file cannot both be standard input: give a file for one of them")
-    by_role = {role: name for role, name in (("sample_weight", sample_weight), ("groups", groups)) if name is not None}
+    roles = {"sample_weight": sample_weight, "groups": groups, "event": event}
+    roles |= {f"{COVARIATE} {number}": name for number, name in enumerate(adjust, start=1)}
+    by_role = {role: name for role, name in roles.items() if name is not None}
     names = None if feature_names is None else names_in(feature_names)
     in_second = {} if second is None else roles_in_second(second, by_role, target)
     by_role = {role: name for role, name in by_role.items() if role not in in_second}
@@ -140,7 +149,7 @@ class _Request:
     target_file: Path | None
     drop_unlabeled: bool
     id_column: str | None
-    by_role: dict[str, str]  # names of the columns of sample_weight and groups
+    by_role: dict[str, str]  # names of the columns of sample weights, groups, events and covariates
     in_second: dict[str, str]  # those that are columns of the second file
     categorical_features: tuple[str, ...]
     feature_names: list[str] | None

@@ -69,6 +69,10 @@ class Table:
         Names of the rows; ``id_column`` is the name of their column.
     sample_weight, groups : ndarray of shape (n_samples,) or None
         Weights and groups of the rows, if they were requested.
+    event : str
+        Name of the column of events of a survival outcome, else "".
+    adjust : polars.DataFrame or None
+        The covariates, if they were requested.
     levels : dict of int to list of str
         Levels of the categorical features, by column of X.
     notes : tuple of str
@@ -83,6 +87,8 @@ class Table:
     id_column: str = "id"
     sample_weight: NDArray[np.float64] | None = None
     groups: NDArray[Any] | None = None
+    event: str = ""
+    adjust: Any = None
     levels: dict[int, list[str]] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
 

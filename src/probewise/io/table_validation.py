@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ..validation.errors import warn
 from ..validation.stores import Stored
+from ..validation.survival import DTYPE as SURVIVAL_DTYPE
 from ..validation.tables import columns_not_finite, extremes
 from .table import Source, Table, TableError, first_few, pl
 from .text import EXACT
@@ -103,6 +104,7 @@ def _validated_groups(column: pl.Series, row_in_words: RowInWords) -> NDArray[An
 
 
 VALIDATORS = {"sample_weight": _validated_weights, "groups": _validated_groups}
+COVARIATE = "covariate"  # roles of the columns of ``adjust``: covariate 1, covariate 2, ...
 
 
 def _has_no_target(target: pl.Series) -> NDArray[np.bool_]:
@@ -122,6 +124,20 @@ def _validated_target(target: pl.Series, row_in_words: RowInWords) -> NDArray[An
     if not target.dtype.is_numeric() and target.dtype != pl.Boolean:
         raise TableError(f"the target {target.name!r} has type {target.dtype}: it must hold class labels or numbers")
     return target.to_numpy()
+
+
+def _validated_survival(time: NDArray[Any], event: pl.Series, target: str, row_in_words: RowInWords) -> NDArray[Any]:
+    """Events and times as a structured array."""
+    remedy = "give 1 or true where the event happened, and 0 or false where the row is censored"
+    values = (
+        event.cast(pl.Float64, strict=False).to_numpy() if event.dtype != pl.String else np.full(len(event), np.nan)
+    )
+    _require_none(~np.isin(values, (0, 1)), f"event={event.name!r} is neither 1 nor 0", row_in_words, remedy)
+    if time.dtype.kind not in "iuf":
+        raise TableError(f"the target {target!r} has to hold the times of event={event.name!r}: give numbers")
+    y = np.empty(len(time), SURVIVAL_DTYPE)
+    y["event"], y["time"] = values == 1, time
+    return y
 
 
 def _note_on_row_numbers(X: Any, names: Sequence[str]) -> list[str]:
@@ -157,7 +173,7 @@ class Rows:
 
     X: Any
     target: pl.Series
-    by_role: dict[str, pl.Series]  # sample_weight and groups
+    by_role: dict[str, pl.Series]  # sample weights, groups, events and covariates
     ids: list[str] | None
     row_in_words: RowInWords
 
@@ -176,6 +192,8 @@ class Rows:
 def validated_table(rows: Rows, names: list[str], *, allow_missing: bool, drop_unlabeled: bool) -> Table:
     """The table, if all of it can be used; rows without a target are left out on request."""
     notes, unlabeled = list[str](), _has_no_target(rows.target)
+    if "event" in rows.by_role:
+        unlabeled = unlabeled | _has_no_target(rows.by_role["event"])
     if drop_unlabeled and unlabeled.any() and not unlabeled.all():
         rows = rows.take(np.flatnonzero(~unlabeled))
         notes.append(
@@ -184,8 +202,15 @@ def validated_table(rows: Rows, names: list[str], *, allow_missing: bool, drop_u
     X, row_in_words = rows.X, rows.row_in_words
     _require_finite(X, names, row_in_words, allow_missing=allow_missing and not sp.issparse(X))
     _warn_if_rounded(X, names)
-    y = _validated_target(rows.target, row_in_words)
-    by_role: dict[str, Any] = {role: VALIDATORS[role](column, row_in_words) for role, column in rows.by_role.items()}
+    y, event = _validated_target(rows.target, row_in_words), rows.by_role.get("event")
+    if event is not None:
+        y = _validated_survival(y, event, rows.target.name, row_in_words)
+    by_role: dict[str, Any] = {
+        role: VALIDATORS[role](column, row_in_words) for role, column in rows.by_role.items() if role in VALIDATORS
+    }
+    covariates = [column for role, column in rows.by_role.items() if role.startswith(COVARIATE)]
+    adjust = pl.DataFrame(covariates) if covariates else None
     ids = None if rows.ids is None else np.array(rows.ids)
     notes += [*_note_on_similar_classes(y), *_note_on_row_numbers(X, names)]
-    return Table(X, y, names, rows.target.name, ids, notes=tuple(notes), **by_role)
+    event_name = "" if event is None else event.name
+    return Table(X, y, names, rows.target.name, ids, notes=tuple(notes), event=event_name, adjust=adjust, **by_role)

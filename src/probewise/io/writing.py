@@ -37,7 +37,10 @@ def write_table(path: str | PathLike[str], table: Table) -> None:
     frame = table.with_categories(pl.from_numpy(X, schema=table.feature_names, orient="row"))
     ids = [] if table.ids is None else [pl.Series(table.id_column, table.ids.tolist())]
     try:
-        columns = [*ids, *frame.get_columns(), pl.Series(table.target, table.y.tolist())]
+        fields = {"time": table.target, "event": table.event} if table.event else {}
+        targets = [pl.Series(name, table.y[field]) for field, name in fields.items()]
+        targets = targets or [pl.Series(table.target, table.y.tolist())]
+        columns = [*ids, *frame.get_columns(), *targets]
         frame = pl.DataFrame(columns)
     except pl.exceptions.DuplicateError:
         names = repr(table.target) if table.ids is None else f"{table.id_column!r} or {table.target!r}"

@@ -43,8 +43,9 @@ def vote_probes(columns, probes, folds, k, truth, precision, predicted):
     """Predictions of the neighbors for each test, into predicted (probes, tests); how many needed exact distances?
 
     columns: XT (features, columns) and its `extents`. probes: indices and offsets. folds: see `neighbors`; train has
-    ROWS more entries. truth: targets of columns, their keys (WIDEST more), the column that has each key, the number of
-    classes, and the measure. precision: eps and tiny of the floating-point type of the products.
+    ROWS more entries. truth: targets (targets, columns), keys of columns (WIDEST more), the column that has each key,
+    the number of classes, and the measure. precision: eps and tiny of the floating-point type of the products.
+    With several targets ``predicted`` has the tests of each target in turn.
     """
     XT, indices, offsets = columns[0], probes[0], probes[1]
     tests, trains = folds[0], folds[1]
@@ -54,14 +55,14 @@ def vote_probes(columns, probes, folds, k, truth, precision, predicted):
     values, squares, lowered = np.zeros(longest(offsets) * stride, kind), np.zeros(stride, kind), np.zeros(stride, kind)
     work = workspace(XT.shape[1], longest(trains), k, kind)
     near, apart = np.empty((last - first, k), np.int64), np.empty((last - first, k))
-    labels, n_exact = targets.astype(np.int64), 0
+    labels, n_exact = targets[0].astype(np.int64), 0
     for probe in range(len(predicted)):
         features = indices[offsets[probe] : offsets[probe + 1]]
         subset = load_subset(columns, features, precision, len(keepers), values, squares, lowered)
         n_exact += find_neighbors(subset, folds, keys, keepers, k, work, near, apart)
         if measure == PROBABILITY:
             _refine_distances(subset, first, near, apart)
-            _probabilities(near, apart, targets, targets[first:last], predicted[probe])
+            _probabilities(near, apart, targets[0], targets[0, first:last], predicted[probe])
         elif n_classes and measure != ROC_AUC:
             _vote(near, labels, predicted[probe])
         else:
@@ -155,10 +156,11 @@ def _vote(near, labels, predicted):
 
 @njit_helper
 def _average(near, targets, predicted):
-    """The mean target of the neighbors."""
+    """The mean of each target of the neighbors."""
     n_tests, k = near.shape
-    for test in range(n_tests):
-        total = 0.0
-        for q in range(k):
-            total += targets[near[test, q]]
-        predicted[test] = total / k
+    for t in range(len(targets)):
+        for test in range(n_tests):
+            total = 0.0
+            for q in range(k):
+                total += targets[t, near[test, q]]
+            predicted[t * n_tests + test] = total / k

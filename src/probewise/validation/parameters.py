@@ -283,7 +283,7 @@ def choice(items: Sequence[str]) -> str:
 
 def require_finite_target(y: NDArray[Any]) -> None:
     if y.dtype.kind == "f" and not np.isfinite(y).all():
-        bad = np.flatnonzero(~np.isfinite(y))
+        bad = np.flatnonzero(~np.isfinite(y.reshape(len(y), -1)).all(axis=1))
         raise ValueError(
             f"Input y contains NaN or infinity in {len(bad)} rows (first: row {bad[0]}): leave those rows out"
         )
@@ -295,14 +295,16 @@ def survival_in(y: Any) -> Survival | None:
     return Survival.of(y) if has_parts else None
 
 
-def plain_labels(y: Any) -> NDArray[Any]:
+def plain_labels(y: Any, *, several: bool = False) -> NDArray[Any]:
     """y as an array of one kind; numbers stored as objects become numbers, missing and mixed labels are refused.
 
-    A survival outcome becomes its martingale residuals.
+    A survival outcome becomes its martingale residuals. With ``several``, y may have several columns of numbers.
     """
     if (survival := survival_in(y)) is not None:
         return survival.residuals()
     y = np.asarray(y)
+    if y.ndim == 2 and y.shape[1] > 1 and several:
+        return _several_targets(y)
     if y.ndim == 2 and y.shape[1] > 1:
         raise ValueError(
             f"y should be a 1d array, got an array of shape {y.shape}: y has {y.shape[1]} columns, and features are "
@@ -323,6 +325,18 @@ def plain_labels(y: Any) -> NDArray[Any]:
             "give labels of one kind, for example y.astype(str)"
         )
     return np.array(y.tolist()) if kinds == {"number"} else y
+
+
+def _several_targets(y: NDArray[Any]) -> NDArray[np.float64]:
+    try:
+        targets = y.astype(np.float64)
+    except (TypeError, ValueError):
+        raise ParameterError(
+            f"y has {y.shape[1]} columns, of which some are not numbers: give numbers, or a column of 0 and 1 for each "
+            "label"
+        ) from None
+    require_finite_target(targets)
+    return targets
 
 
 def _is_missing(label: Any) -> bool:

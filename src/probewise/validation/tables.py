@@ -26,12 +26,15 @@ ANY_WIDTH = (0.0, np.inf)
 SQUARED = (1e-150, 1e150)  # smallest and largest range of a column whose sums of squares neither vanish nor overflow
 
 
-def validated(estimator: Any, X: Any, y: Any = None, *, with_target: bool = True, **options: Any) -> tuple[Any, Any]:
+def validated(
+    estimator: Any, X: Any, y: Any = None, *, with_target: bool = True, several: bool = False, **options: Any
+) -> tuple[Any, Any]:
     """X and y checked by scikit-learn's ``validate_data`` and by the stricter checks of this module."""
     require_plain(X, y)
     with explained(X):
         if with_target:
-            X, y = validate_data(estimator, X, None if y is None else plain_labels(y), **options)
+            y = None if y is None else plain_labels(y, several=several)
+            X, y = validate_data(estimator, X, y, multi_output=getattr(y, "ndim", 1) == 2 and several, **options)
         else:
             X = validate_data(estimator, X, **options)
         if X.dtype.kind == "O":
