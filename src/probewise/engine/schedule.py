@@ -218,7 +218,8 @@ class LinearModel:
     def __call__(self, active: NDArray[np.int32]) -> Floats:
         chosen, weights = self.columns.only(np.isin(np.arange(len(self.columns)), active)), np.empty(0)
         with one_blas_thread():  # the bits do not depend on the number of threads
-            dual = self._inverse(chosen.indices)[0] @ self.targets
+            matrix, no_sum = self._system(chosen.indices)[0], np.zeros((1, self.targets.shape[1]))
+            dual = np.linalg.solve(matrix, np.vstack([self.targets, no_sum]))[:-1]
             for part in self._centered(chosen.indices):
                 weights = np.r_[weights, np.linalg.norm(part.T @ dual, axis=1)]
         weights = np.maximum.reduceat(weights, chosen.offsets[:-1])
@@ -233,7 +234,8 @@ class LinearModel:
         together.
         """
         with one_blas_thread():
-            inverse, products = self._inverse(self.columns.indices)
+            matrix, products = self._system(self.columns.indices)
+            inverse = np.linalg.inv(matrix)[:-1, :-1]
         squares = products.diagonal()
         distances = squares[:, None] + squares - 2 * products
         first_copy = (distances <= COPY * (squares[:, None] + squares)).argmax(axis=1)
@@ -246,8 +248,8 @@ class LinearModel:
         error = weights @ ((self.targets - errors).argmax(axis=1) != self.targets.argmax(axis=1))
         return float(max(0.0, 1 - error / (1 - (weights @ self.targets).max())) ** 2)
 
-    def _inverse(self, columns: NDArray[np.int32]) -> tuple[Floats, Floats]:
-        """What turns targets into coefficients of rows in a ridge model with an intercept; and the products of rows."""
+    def _system(self, columns: NDArray[np.int32]) -> tuple[Floats, Floats]:
+        """The equations for the coefficients of rows in a ridge model with an intercept; and the products of rows."""
         n_rows, weights = len(self.targets), self.row_weights
         products, matrix = np.zeros((n_rows, n_rows)), np.ones((n_rows + 1, n_rows + 1))
         for part in self._centered(columns):
@@ -255,8 +257,7 @@ class LinearModel:
         penalty = weights @ products.diagonal() / (weights.sum() * len(columns)) or 1.0  # the mean variance
         matrix[:-1, :-1] = products + np.diag(penalty / np.maximum(weights, NO_WEIGHT * weights.max()))
         matrix[-1, -1] = 0.0  # the last row makes the coefficients sum to 0
-        inverse: Any = np.linalg.inv(matrix)
-        return inverse[:-1, :-1], products
+        return matrix, products
 
     def _centered(self, columns: NDArray[np.int32]) -> Iterator[Floats]:
         """These columns minus their means, some at a time."""
