@@ -15,7 +15,7 @@ from .ranking_table import columns_of, json_numbers, named_clusters
 from .sections import Unavailable, evenly_spaced
 
 EXPLANATION = (
-    "A feature is related to the target if it goes together with the target more than chance would explain; every near "
+    "A feature is related to the target if it varies with the target more than chance would explain; every near "
     "copy of a related feature is related, too. A feature is needed if it adds to all other features; near copies are "
     "tested as one cluster, which one of them represents. The q-value is the smallest false discovery rate (expected "
     "share of false ones among the named features) at which a feature is named."
