@@ -8,7 +8,7 @@ import scipy.sparse as sp
 import naive
 from probewise import DAF, FSDD, Tournament
 from probewise.evaluation import representatives, size_curve
-from probewise.evaluation.representatives import copies_and_bands, distinct_ranking
+from probewise.evaluation.subsets import copies_and_bands, distinct_ranking
 from probewise.stopping import MaxProbes
 
 

@@ -21,7 +21,7 @@ from probewise.report.study import _on_accuracy, _on_pairs, sentences_on_study
 from probewise.stopping import MaxProbes, Settled
 from probewise.study import Study, StudyError
 
-SELECTORS = [name for name in probewise.__all__ if not name.endswith("Classifier")]
+SELECTORS = [name for name in probewise.__all__ if name != "prepare" and not name.endswith("Classifier")]
 
 
 def game(J, n_features, n_probes, **options):
@@ -305,7 +305,7 @@ def test_the_size_curve_the_run_is_shown(madelon):
     sizes = summarize(bif, X, y)["sizes"]
     assert (sizes["size"], sizes["folds"], sizes["nested"]) == ([1, 5], 3, True)
     assert sizes["beats_guessing"] == bif.size_curve_.beats_guessing
-    assert summarize(bif)["sizes"] == sizes
+    assert summarize(bif)["sizes"] == sizes | {"features": []}  # near copies need the data
 
 
 @pytest.mark.slow

@@ -6,6 +6,6 @@ from .nested import NestedScore as NestedScore
 from .nested import SelectionFrequency as SelectionFrequency
 from .nested import nested_score as nested_score
 from .nested import selection_frequency as selection_frequency
-from .representatives import representatives as representatives
 from .sizes import SizeCurve as SizeCurve
 from .sizes import size_curve as size_curve
+from .subsets import representatives as representatives

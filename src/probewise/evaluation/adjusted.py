@@ -17,7 +17,7 @@ from ..criteria import Scorer
 from ..criteria.base import Floats, Target
 from .covariates import Covariates
 from .nested import CONVINCING, PENALTIES, NestedScore
-from .subset_scorer import SubsetScorer
+from .subsets import SubsetScorer
 from .survival import CoxModel
 
 

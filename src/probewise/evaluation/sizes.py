@@ -25,10 +25,10 @@ from ..validation.stores import Stored
 from ..validation.survival import outcome_array
 from ..validation.tables import is_frame
 from .covariates import Covariates
-from .representatives import distinct_ranking
-from .subset_scorer import SubsetScorer as SubsetScorer
-from .subset_scorer import TooFewRows as TooFewRows
-from .subset_scorer import splits_for as splits_for
+from .subsets import SubsetScorer as SubsetScorer
+from .subsets import TooFewRows as TooFewRows
+from .subsets import distinct_ranking
+from .subsets import splits_for as splits_for
 
 Floats = NDArray[np.float64]
 Columns = NDArray[np.int64]

@@ -60,7 +60,7 @@ class Correlations:
         return np.round(-0.5 * np.log2(np.maximum(1 - self.uncertainty**2, 1e-12)), DECIMALS)
 
     def add_to(self, sums: Floats, taken: int, redundancy: Floats, partners: Integers) -> None:
-        """As `Shared.add_to`."""
+        """Add the information to ``sums``; store the largest correlation so far and its column ``taken``."""
         sums += self.information
         is_larger = (self.uncertainty > redundancy) & (np.arange(len(sums)) != taken)
         redundancy[is_larger], partners[is_larger] = self.uncertainty[is_larger], taken

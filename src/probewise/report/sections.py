@@ -21,7 +21,7 @@ from ..evaluation import nested_score as evaluate_nested
 from ..evaluation import selection_frequency
 from ..evaluation import sizes as size_curve
 from ..evaluation.nested import MODELS, held_out_predictions
-from ..evaluation.representatives import copies_and_bands, distinct_ranking
+from ..evaluation.subsets import copies_and_bands, distinct_ranking
 from ..filters.fsdd import FSDD
 from ..validation.stores import column_slices
 from ..validation.tables import columns_not_finite, extremes

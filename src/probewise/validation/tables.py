@@ -150,7 +150,7 @@ def explained(X: Any) -> Iterator[None]:
 
 
 def _other_decisions(X: Any, dates: Sequence[bool] = ()) -> str:
-    """What else is to be decided about the columns of a frame, and the function that does it."""
+    """Other columns of a frame that need a decision, and the function that makes it."""
     columns = [X[name] for name in X.columns]
     is_text = [not any(dates[k : k + 1]) and not _holds_numbers(column) for k, column in enumerate(columns)]
     has_gaps = [bool((column.isna() if hasattr(X, "iloc") else column.is_null()).any()) for column in columns]

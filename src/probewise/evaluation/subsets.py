@@ -1,7 +1,8 @@
-"""Cross-validated scores of given subsets: the folds, the criterion that scores, and the score of guessing."""
+"""Subsets of features: representatives without near copies, and cross-validated scores of given subsets."""
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -19,17 +20,22 @@ from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, Str
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
+from sklearn.utils.validation import check_is_fitted
 
 from ..criteria import TALL, Average, Criterion, Function, Scorer, Separability, in_prose
 from ..criteria.base import Folds, Split, Target
 from ..engine.probes import Subsets
 from ..validation.errors import ParameterError
-from ..validation.parameters import is_whole
+from ..validation.parameters import check_parameter, is_whole, whole_number
 from ..validation.tables import columns_not_finite
 from .survival import CoxModel, error_of_guessing
 
 Floats = NDArray[np.float64]
 Columns = NDArray[np.int64]
+NEAR, EQUAL = 0.1, 0.9999  # columns are near copies up to this share of the typical 1 - |r|, or from this |r|
+MAX_REPRESENTATIVES = 100
+MAX_COMPARED, MAX_ROWS, N_TYPICAL = 2000, 2000, 200  # best features, rows, and columns of the typical distance
+NUMERIC_NAME = re.compile(r"(-?\d+(?:\.\d+)?)\s*([A-Za-zµ%°][^_]*)?")
 
 
 class TooFewRows(ValueError):
@@ -150,3 +156,130 @@ def splits_for(cv: Any, target: Target, groups: Any = None, *, seed: int = 0) ->
     if rarest < 2:
         raise TooFewRows("a class has a single row, which cannot be both trained and tested on")
     return list(StratifiedKFold(min(cv, rarest), shuffle=True, random_state=seed).split(no_columns, target.values))
+
+
+# ---- near copies
+
+
+def representatives(selector: Any, X: Any, *, n_features: int | None = None) -> Columns:
+    """The best features of a fitted selector, each of them no near copy of a better one.
+
+    Two columns are near copies if 1 - |r|, with Pearson's correlation r, is at most a tenth of its median over pairs of
+    columns. Neighboring wavelengths of a spectrum are near copies, for example.
+
+    Parameters
+    ----------
+    selector : selector
+        A fitted selector.
+    X : array-like
+        The data of ``fit``.
+    n_features : int or None, default=None
+        Number of features; None: all that are found, at most 100.
+
+    Returns
+    -------
+    array of int
+        Columns, best first. There may be fewer than ``n_features``.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from probewise import FSDD
+    >>> from probewise.evaluation import representatives
+    >>> X = np.random.default_rng(0).standard_normal((100, 5))
+    >>> y = X[:, 0] > 0
+    >>> X = np.column_stack([X, X[:, 0] + 0.01 * X[:, 4]])  # column 5 is a near copy of column 0
+    >>> int(representatives(FSDD().fit(X, y), X)[0]), len(representatives(FSDD().fit(X, y), X))
+    (0, 5)
+    """
+    check_is_fitted(selector, "ranking_")
+    check_parameter("n_features", n_features, whole_number(1), None)
+    return _representatives(selector, selector._numbers_of(X))[0][:n_features]
+
+
+def distinct_ranking(selector: Any, X: Any) -> tuple[Columns, int]:
+    """The ranking of a selector with the representatives first, and their number; ``X`` are the data as numbers."""
+    ranking = selector.ranking_
+    first = np.unique(ranking[_representatives(selector, X)[0]])
+    others = np.setdiff1d(np.arange(1, ranking.max() + 1), first)
+    position = np.empty(ranking.max(), dtype=np.int64)
+    position[np.concatenate([first, others]) - 1] = np.arange(1, ranking.max() + 1)
+    return position[ranking - 1], len(first)
+
+
+def copies_and_bands(selector: Any, X: Any, names: Sequence[str], columns: Columns) -> list[dict[str, Any]]:
+    """For each column: its name, the number of its near copies, and its band if names are numbers such as "1202 nm".
+
+    A band is a range of neighboring near copies: "1202–1220 nm".
+    """
+    _, compared, limit = _representatives(selector, X)
+    found = []
+    for column in columns.tolist():
+        n_copies = int(_are_near(X, column, compared[compared != column], limit).sum())
+        found.append({"feature": names[column], "n_copies": n_copies, "band": _band(X, names, column, limit)})
+    return found
+
+
+def _band(X: Any, names: Sequence[str], column: int, limit: float) -> str | None:
+    window = np.arange(max(0, column - N_TYPICAL), min(len(names), column + N_TYPICAL + 1))
+    matches = [NUMERIC_NAME.fullmatch(names[other].strip()) for other in window.tolist()]
+    here = column - int(window[0])
+    if (own := matches[here]) is None:
+        return None
+    values = np.array([float(m[1]) if m is not None and m[2] == own[2] else np.nan for m in matches])
+    is_near = _are_near(X, column, window, limit) & np.isfinite(values)
+    first, last = here, here
+    while first > 0 and is_near[first - 1]:
+        first -= 1
+    while last + 1 < len(window) and is_near[last + 1]:
+        last += 1
+    steps = np.diff(values[first : last + 1])
+    if first == last or not ((steps > 0).all() or (steps < 0).all()):
+        return None
+    ends = [names[window[end]].strip() for end in ((first, last) if steps[0] > 0 else (last, first))]
+    return f"{ends[0].removesuffix(own[2] or '').rstrip()}–{ends[1]}"
+
+
+def _representatives(selector: Any, X: Any) -> tuple[Columns, Columns, float]:
+    """The representatives, the compared columns (both best first), and the |r| from which columns are near copies.
+
+    Groups of features, kept features and categories are no copies of others.
+    """
+    ranking = selector.ranking_
+    order = np.argsort(ranking, kind="stable")
+    compared = order[:MAX_COMPARED]
+    units, run = getattr(selector, "_units", None), getattr(selector, "run_", None)
+    may_be_copy = (np.bincount(ranking)[ranking] == 1)[compared]
+    if units is not None:
+        may_be_copy &= ~np.isin(compared, units.kept)
+    if run is not None and run.settings.categorical is not None:
+        may_be_copy &= ~np.isin(compared, run.settings.categorical)
+    some = order[np.unique(np.linspace(0, len(order) - 1, N_TYPICAL).round().astype(np.int64))]
+    typical = _unit_columns(X, some)
+    distances = 1 - np.abs(typical.T @ typical)[np.triu_indices(len(some), k=1)]
+    limit = min(1 - NEAR * float(np.median(distances)), EQUAL) if len(distances) else EQUAL
+    Z, is_copy, first = _unit_columns(X, compared), np.zeros(len(compared), dtype=bool), list[int]()
+    for place in range(len(compared)):
+        if not is_copy[place]:
+            first.append(place)
+            if len(first) == MAX_REPRESENTATIVES:
+                break
+            rest = slice(place + 1, None)
+            is_copy[rest] |= may_be_copy[rest] & (np.abs(Z[:, place] @ Z[:, rest]) >= limit)
+    return compared[first], compared, limit
+
+
+def _are_near(X: Any, column: int, others: Columns, limit: float) -> NDArray[np.bool_]:
+    return np.abs(_unit_columns(X, others).T @ _unit_columns(X, np.array([column]))[:, 0]) >= limit
+
+
+def _unit_columns(X: Any, columns: Columns) -> Floats:
+    """Columns with mean 0 and length 1, of at most 2,000 rows; missing values are 0, and so are constant columns."""
+    rows = np.unique(np.linspace(0, X.shape[0] - 1, min(X.shape[0], MAX_ROWS)).round().astype(np.int64))
+    part = (X.tocsc() if sp.issparse(X) else X)[:, columns]
+    part = np.asarray(part.toarray() if sp.issparse(part) else part, dtype=np.float64)[rows]
+    is_known = np.isfinite(part)
+    part = np.where(is_known, part, 0.0)
+    part = np.where(is_known, part - part.sum(axis=0) / np.maximum(is_known.sum(axis=0), 1), 0.0)
+    length = np.sqrt((part**2).sum(axis=0))
+    return np.asarray(part / np.where(length > 0, length, 1.0))
