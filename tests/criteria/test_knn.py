@@ -159,7 +159,7 @@ def test_text_labels():
         ({"n_neighbors": 0}, None, "n_neighbors=0"),
         ({"task": "ranking"}, None, "task='ranking'"),
         ({}, np.array([0] * 118 + [1, 1]), "class 1 has n_samples=2, fewer than cv=3"),
-        ({}, np.zeros((120, 2)), "y is"),
+        ({}, np.zeros((120, 2)), "y has only one value"),
     ],
 )
 def test_bad_input_is_named(options, y, words):

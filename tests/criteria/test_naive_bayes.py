@@ -251,7 +251,7 @@ def test_text_labels():
         ({"var_smoothing": -1}, None, "var_smoothing=-1 must be a number of at least 0"),
         ({"var_smoothing": np.nan}, None, "var_smoothing=nan"),
         ({}, np.array([0] * 118 + [1, 1]), "class 1 has n_samples=2, fewer than cv=3"),
-        ({}, np.zeros((120, 2)), "y is"),
+        ({}, np.zeros((120, 2)), "y has only one value"),
     ],
 )
 def test_bad_input_is_named(parameters, y, words):
