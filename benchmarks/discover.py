@@ -1,13 +1,15 @@
 """Features named at a false discovery rate of 0.1, on tables with a known truth and on tables of noise.
 
-python -m benchmarks discover [--only truth|protocol|noise|calibration] [--jobs N] [--small]
+python -m benchmarks discover [--only truth|protocol|noise|calibration|praise] [--jobs N] [--small]
 
 For each kind of table: the mean number of named features, the share of them that is false, the share of the ten true
 features that is found, and both by neighborhood (a named feature counts as true if it, or a true feature with an
 absolute correlation of 0.5 or more with it, is true). Peers are used where they are installed (ipss, boruta).
+The part "praise" counts how often the verdict of a report of `Tournament` praises a table of noise.
 """
 
 import importlib.util
+import re
 import time
 import warnings
 from pathlib import Path
@@ -18,7 +20,9 @@ from scipy.stats import false_discovery_control
 from sklearn.feature_selection import f_classif, f_regression
 
 from benchmarks.measure import print_table
+from probewise import Tournament
 from probewise.inference import associated, needed
+from probewise.report import summarize
 
 FDR, TABLES, NOISE_TABLES, SMALL = 0.1, 10, 40, 2
 PICTURE = Path(__file__).parents[1] / "docs" / "pictures" / "calibration.svg"
@@ -117,6 +121,8 @@ def noise(kind, seed):
         y, options["groups"] = random.integers(0, 2, 20)[patients], patients
         if "mixed" in kind:
             y[::7] = 1 - y[::7]
+    if "covariates" in kind:
+        options["adjust"] = np.column_stack([y + random.standard_normal(n_rows), random.standard_normal(n_rows)])
     if "strata" in kind:
         batch = random.integers(0, 3, n_rows)
         X += batch[:, None] * random.standard_normal(n_columns)
@@ -225,6 +231,32 @@ def _noise_rows(n_tables, jobs):
         yield kind, *(f"{share:.2f}" for share in shares)
 
 
+PRAISED = ("two classes", "rare class, 5%", "numbers", "groups", "covariates", "covariates, numbers")
+PRAISE = {  # words of the verdict
+    "related": r"\d features? (is|are) related to",
+    "needed": r"\d (is|are) needed given",
+    "a pair": "act together|matter only together",
+    "enough": r"\d features? (is|are) enough",
+    "predict better": "predict better than guessing",
+    "add": r"the features add to",
+}
+
+
+def _praise(kind, seed):
+    """Which words of praise the verdict has; rows of weight and groups are those of the noise."""
+    warnings.simplefilter("ignore")
+    X, y, options = noise(kind, seed)
+    selector = Tournament(random_state=seed).fit(X, y, **options)
+    verdict = " ".join(summarize(selector, X, y, **options)["verdict"])
+    return [bool(re.search(words, verdict)) for words in PRAISE.values()]
+
+
+def _praise_rows(n_tables, jobs):
+    for kind in PRAISED:
+        found = Parallel(n_jobs=jobs)(delayed(_praise)(kind, seed) for seed in range(n_tables))
+        yield kind, *(f"{share:.3f}" for share in np.mean(found, axis=0)), f"{np.any(found, axis=1).mean():.3f}"
+
+
 def draw_calibration(n_tables):
     """Quantiles of the p-values of `associated` on noise against uniform quantiles."""
     import matplotlib.pyplot as plt
@@ -255,5 +287,8 @@ def main(only=None, small=False, jobs=2):
     if only in (None, "noise"):
         rows = list(_noise_rows(n_tables if small else NOISE_TABLES, jobs))
         print_table("Share of tables of noise with any named feature", ("noise", "associated", "needed"), rows)
+    if only in (None, "praise"):
+        rows = list(_praise_rows(n_tables if small else NOISE_TABLES, jobs))
+        print_table("Share of reports of noise with words of praise", ("noise", *PRAISE, "any"), rows)
     if only in (None, "calibration"):
         draw_calibration(n_tables)

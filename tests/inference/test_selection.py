@@ -174,6 +174,16 @@ def test_no_pairs_on_noise(kind):
     assert np.mean(np.array(named) > 0) <= 0.1 + 2 * np.sqrt(0.1 * 0.9 / 40)
 
 
+def test_effects_that_add_up_on_another_scale_are_no_pairs():
+    """With 5% positives the probabilities multiply: without the powers of the fit, all 6 such tables had pairs."""
+    y, named = np.arange(1000) % 20 == 0, 0
+    for seed in range(6):
+        X = np.random.default_rng(seed).standard_normal((1000, 60))
+        X[:, :6] += 0.9 * y[:, None]
+        named += len(pairs(X, y, random_state=0).pairs) > 0
+    assert named <= 1
+
+
 def test_a_single_column_has_no_pairs():
     X = np.arange(20.0)[:, None]
     assert len(pairs(X, X[:, 0] > 9, random_state=0).pairs) == 0

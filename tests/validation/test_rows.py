@@ -99,6 +99,7 @@ def test_runs_test_has_its_level():
         ("patient_id", np.arange(60) // 3, "20 values in 60 rows and looks like groups of rows: give it as groups"),
         ("Batch", np.arange(60) % 4, r"rank --groups Batch\); now it is ranked as a number"),
         ("sample.id", np.arange(60) + 1000, r"looks like an id and is ranked as a number: leave it out"),
+        ("customer_id", np.r_[np.nan, np.arange(59)], r"looks like an id and is ranked as a number: leave it out"),
     ],
 )
 def test_columns_of_ids_cause_a_warning(selector, name, values, message):

@@ -172,6 +172,20 @@ class AdditiveFit:
         ]
         return np.stack(left) * self.root_weights
 
+    def residuals_on_curved_scales(self) -> Floats:
+        """Like `residuals`, with the square and the cube of each fit added to its model.
+
+        If a class is rare, for example, effects that add up on the logit scale multiply on the scale of probabilities,
+        and the products of all related columns would seem to have an effect.
+        """
+        left = []
+        for target, model in zip(self.targets, self.models, strict=True):
+            fitted = (target - self.atoms.residual(target, np.array(model, dtype=np.int64))) / self.root_weights
+            powers = _weighted(np.column_stack([fitted**2, fitted**3]), self.root_weights**2, self.table.strata)
+            terms = np.hstack([self.atoms.values[:, model], powers])
+            left.append(target - terms @ np.linalg.lstsq(terms, target, rcond=None)[0])
+        return np.stack(left) * self.root_weights
+
 
 def _most_terms(table: Table) -> int:
     return max(2, table.n_independent // ROWS_PER_TERM)

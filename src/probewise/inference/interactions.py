@@ -69,7 +69,7 @@ def pairs(
     random_state: Any = None,
     n_jobs: int | None = None,
 ) -> Pairs:
-    """Find pairs of columns whose product is related to y beyond what the columns do alone.
+    """Find pairs of columns whose product is related to y beyond what the columns do alone on any smooth scale of y.
 
     Parameters
     ----------
@@ -100,7 +100,7 @@ def pairs(
 
 def scan(fit: AdditiveFit, fdr: float, seed: int, run: Map = in_turn) -> Pairs:
     """Scan all pairs of columns for what an additive model leaves of y."""
-    targets = fit.residuals()
+    targets = fit.residuals_on_curved_scales()
     targets -= targets.mean(axis=1, keepdims=True)
     n_columns = fit.columns.shape[1]
     n_pairs = n_columns * (n_columns - 1) // 2

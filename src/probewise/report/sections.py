@@ -27,6 +27,7 @@ from ..validation.stores import column_slices
 from ..validation.tables import columns_not_finite, extremes
 from .findings import Data, Findings, Floats
 from .ranking_table import columns_of, json_numbers
+from .sentences import MEASURES
 
 NO_DATA, NO_TARGET = "the data were not given", "there is no target to predict"
 MAX_CONFUSED = 10  # classes of a confusion matrix
@@ -319,7 +320,7 @@ def score_by_size(findings: Findings, nested: size_curve.SizeCurve | None, data:
         "std_error": json_numbers(curve.std_error),
         "best": curve.best,
         "suggested": curve.suggested,
-        "measure": curve.measure,
+        "measure": MEASURES.get(curve.measure, curve.measure),
         "scored_by": curve.scored_by,
         "folds": len(curve.scores),
         "nested": curve.nested,

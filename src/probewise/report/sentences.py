@@ -165,9 +165,10 @@ def cluster_notes(tests: dict[str, Any]) -> list[str]:
     """A sentence for each cluster of similar features of which one is needed, up to eight of them."""
     notes = []
     for names in tests["clusters"][:N_LISTED]:
-        first = [one_line(name) for name in names[: N_LEADERS + 1]]
-        others = listed(first[1:]) if len(names) <= len(first) else f"{', '.join(first[1:])}, …"
-        notes.append(f"One of {len(names):,} similar features is needed: {first[0]} represents it; others are {others}")
+        others = [one_line(name) for name in names[1 : N_LEADERS + 1]]
+        others += [f"{len(names) - N_LEADERS - 1:,} more"] if len(names) > N_LEADERS + 1 else []
+        first = f"One of {len(names):,} similar features is needed: {one_line(names[0])} represents it"
+        notes.append(f"{first}; {'the other is' if len(names) == 2 else 'others are'} {listed(others)}")
     return notes
 
 
@@ -270,7 +271,8 @@ def _how_many_features(summary: dict[str, Any]) -> str:
     how = "with features chosen inside each fold"
     error = summary["predictions"]
     units = (
-        f" The root mean squared error is {error['rmse']:.3g} in the units of {target}."
+        f" {error['model'].capitalize()} with {'it' if sizes['suggested'] == 1 else 'them'} has a root mean squared error "
+        f"of {error['rmse']:.3g} in the units of {target} (R² = {number(error['r2'], 2)})."
         if error and "rmse" in error
         else ""
     )
@@ -307,11 +309,12 @@ def _score_in_words(score: dict[str, Any]) -> str:
 
 def _comparison_in_words(score: dict[str, Any]) -> str:
     """The scores of guessing and of the same procedure with a shuffled target, in parentheses."""
-    is_accuracy, shuffled = score["measure"] == "accuracy", score.get("shuffled")
+    measure, shuffled = MEASURES.get(score["measure"], score["measure"]), score.get("shuffled")
+    is_accuracy = measure == "accuracy"
     comparisons = []
     if is_accuracy and score["guess"] is not None:
         comparisons.append(f"{percent(score['guess'])} when always guessing the most frequent class")
-    if score["measure"] == "concordance":
+    if measure in ("concordance", "AUC"):
         comparisons.append("0.50 when guessing")
     if shuffled is not None:
         value = percent(shuffled) if is_accuracy else number(shuffled, 2)

@@ -96,8 +96,9 @@ def warn_of_id_columns(X: Any, names: NDArray[Any] | None) -> None:
     for column in named[:MAX_COLUMNS]:
         values = X[:, [column]]
         values = np.asarray(values.toarray() if sp.issparse(values) else values, dtype=np.float64).ravel()
+        values = values[np.isfinite(values)]
         n_values = len(np.unique(values))
-        if not np.isfinite(values).all() or (values != np.round(values)).any() or n_values <= 2:
+        if (values != np.round(values)).any() or n_values <= 2:
             continue
         name = str(names[column])
         if n_values == len(values):
