@@ -9,6 +9,9 @@ from probewise import DAF, Tournament
 from probewise.evaluation import nested_score, size_curve
 from probewise.evaluation.survival import Cox, KaplanMeier, concordance, error_of_guessing, hazard_ratio
 from probewise.inference import associated
+from probewise.report import summarize
+from probewise.report.html import render_html
+from probewise.report.markdown import render_markdown
 from probewise.stopping import MaxProbes
 from probewise.validation.survival import Survival, outcome_array
 
@@ -136,6 +139,22 @@ def test_the_nested_score_is_a_concordance_index():
     assert abs(noise.mean - 0.5) < 0.1
     assert size_curve(tournament, X, y, nested=True, n_probes=500).suggested <= 5
     assert 0.02 < error_of_guessing(Survival.of(y)) < 0.08
+
+
+def test_the_report_compares_the_halves_by_predicted_risk():
+    X, y = table()
+    summary = summarize(Tournament(2, n_probes=500, random_state=0).fit(X, y), X, y)
+    low, high = summary["survival"]["halves"]
+    assert low["rows"] + high["rows"] == low["at_risk"][0] + high["at_risk"][0] == len(y)
+    assert low["curve"]["y"][-1] > high["curve"]["y"][-1]
+    ratio, lower, _ = summary["survival"]["hazard_ratio"]
+    assert ratio > lower > 1
+    columns = summary["ranking"]["columns"]
+    row = columns["feature"].index("x0")
+    assert columns["hazard_ratio"][row] > columns["hazard_ratio_low"][row] > 1
+    for page in (render_html(summary), render_markdown(summary)):
+        assert "higher is worse, hazard ratio" in page
+        assert "the hazard of the half with the higher predicted risk is" in page
 
 
 def test_too_few_events_cannot_be_cross_validated():

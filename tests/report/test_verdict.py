@@ -27,6 +27,8 @@ def summary(related, needed, beats, predictions, leakage, notes):
         "nested_score": None if beats is None else SCORE | {"beats_guessing": beats},
         "sizes": SIZES | {"beats_guessing": beats, "nested": beats is not None},
         "predictions": PREDICTIONS[predictions],
+        "adjustment": None,
+        "survival": None,
         "convergence": None,
         "interactions": None,
         "selection": None,
@@ -77,3 +79,21 @@ def test_pairs_clusters_and_stability_are_in_the_verdict():
     facts = summary(0, 0, False, "none", [], [])
     facts["interactions"] = {"pairs": [{"first": "b", "second": "c", "only_together": True}]}
     assert verdict(facts)[0].endswith("10% on its own. b and c matter only together.")
+
+
+@pytest.mark.parametrize("adds", [None, True, False])
+@pytest.mark.parametrize(("related", "unadjusted"), [(0, 0), (0, 3), (2, 3)])
+def test_the_verdict_is_about_what_remains_beyond_covariates(adds, related, unadjusted):
+    facts = summary(related, 0, adds, "none", [], [])
+    scores = None if adds is None else dict.fromkeys(("covariates", "features", "both", "gain"), (0.7, 0.02))
+    facts["inference"]["n_unadjusted"] = unadjusted
+    facts["adjustment"] = {"names": ["age", "batch"], "scores": scores, "adds": adds, "measure": "R²"}
+    text = " ".join(verdict(facts))
+    assert "related to state beyond age and batch" in text
+    assert ("nothing remains beyond age and batch. Without adjustment 3 features are related" in text) == (
+        related == 0 and unadjusted == 3 and not adds
+    )
+    assert ("features predict better than age and batch alone" in text) == (bool(adds) and not related)
+    assert ("the features add to age and batch" in text) == (adds is True)
+    assert ("do not convincingly add to age and batch" in text) == (adds is False)
+    assert "guessing" not in text

@@ -15,52 +15,51 @@ from ..validation.tables import is_frame
 from .findings import Data, Findings, Floats
 from .ranking_table import columns_of, json_numbers
 
-N_TIMES, MAX_STEPS = 5, 200
+MAX_STEPS = 200
 N_FEATURES = 20  # of the heat map
 
 
 def survival(found: HeldOutPredictions, outcome: Survival) -> dict[str, Any]:
     """Kaplan-Meier curves of the halves with the higher and the lower predicted risk, on held-out samples."""
     is_high = found.predicted > 0
-    longest = float(outcome.time.max())
-    times = np.linspace(0, longest, N_TIMES)
+    times = _round_times(float(outcome.time.max()))
     halves = []
     for name, rows in (("lower risk", ~is_high), ("higher risk", is_high)):
-        own = outcome.take(rows)
-        curve = KaplanMeier.of(own) if rows.any() else None
-        at_risk = [int((own.time >= time).sum()) for time in times]
+        half = outcome.take(rows)
         halves.append(
             {
                 "name": name,
                 "rows": int(rows.sum()),
-                "events": int(own.event.sum()),
-                "at_risk": at_risk,
-                "curve": [] if curve is None else _steps(curve.times, curve.share, longest),
-                "band": []
-                if curve is None
-                else [_steps(curve.times, ends, longest) for ends in (curve.low, curve.high)],
+                "events": int(half.event.sum()),
+                "at_risk": [int((half.time >= time).sum()) for time in times],
+                "curve": _steps(KaplanMeier.of(half)),
             }
         )
     are_compared = all(half["events"] for half in halves)
-    ratio = json_numbers(hazard_ratio(is_high.astype(np.float64), outcome)) if are_compared else None
     return {
         "size": found.size,
-        "model": "a Cox model with a ridge penalty",
         "rows": len(outcome.time),
         "events": int(outcome.event.sum()),
         "times": json_numbers(times),
         "halves": halves,
-        "hazard_ratio": ratio,
+        "hazard_ratio": json_numbers(hazard_ratio(is_high.astype(np.float64), outcome)) if are_compared else None,
     }
 
 
-def _steps(times: Floats, shares: Floats, longest: float) -> list[list[float]]:
-    """Corners of a step function: shares of the longest time, and values; at most 200 steps."""
-    changes = np.flatnonzero(np.diff(shares, prepend=np.nan) != 0)
+def _round_times(longest: float) -> Floats:
+    """Three to six times from 0 with a round distance."""
+    unit = 10.0 ** np.floor(np.log10(longest / 4))
+    step = unit * next(factor for factor in (1, 2, 5, 10) if factor * unit >= longest / 4)
+    return np.arange(0.0, longest, step)
+
+
+def _steps(curve: KaplanMeier) -> dict[str, Any]:
+    """Corners of the curve and of its interval; at most 200 steps are drawn."""
+    changes = np.flatnonzero(np.diff(curve.share, prepend=np.nan) != 0)
     changes = changes[np.unique(np.linspace(0, len(changes) - 1, MAX_STEPS).astype(int))]
-    x = np.append(times[changes], times[-1]) / (longest or 1.0)
-    corners = [(x[i + k], shares[at]) for i, at in enumerate(changes) for k in (0, 1)]
-    return [[round(float(a), 4), round(float(b), 4)] for a, b in corners]
+    x = np.repeat(np.append(curve.times[changes], curve.times[-1]), 2)[1:-1]
+    ends = {"y": curve.share, "low": curve.low, "high": curve.high}
+    return {"x": json_numbers(x), **{name: json_numbers(np.repeat(end[changes], 2)) for name, end in ends.items()}}
 
 
 def names_of_covariates(adjust: Any) -> list[str]:

@@ -131,7 +131,7 @@ def target_in_words(summary: dict[str, Any]) -> str:
 def _covariates(adjustment: dict[str, Any]) -> str:
     """Names of the covariates, or how many there are."""
     names = adjustment["names"]
-    return _named(names) if len(names) <= N_LEADERS else f"{len(names)} covariates"
+    return _named(names) if len(names) <= N_LEADERS else f"the {len(names)} covariates"
 
 
 def adjustment_sentence(summary: dict[str, Any]) -> str:
@@ -196,13 +196,14 @@ def _which_features(summary: dict[str, Any]) -> str:
                 best = f"The {kind} feature{'' if len(names) == 1 else 's'} with the best rank"
                 best += f" {'is' if len(names) == 1 else 'are'} {_named(names[:N_LEADERS])}"
                 return f"{sentence}. {best}.{pairs}{_how_settled(summary)}"
-        if summary["adjustment"] is not None and tests["n_unadjusted"]:
+        if summary["adjustment"] is not None and tests["n_unadjusted"] and not summary["adjustment"]["adds"]:
             covariates, before = _covariates(summary["adjustment"]), count(tests["n_unadjusted"], "feature")
             verb = "is" if tests["n_unadjusted"] == 1 else "are"
             return f"{sentence}: nothing remains beyond {covariates}. Without adjustment {before} {verb} related."
         is_measured = summary["nested_score"] is not None or (summary["sizes"] or {}).get("nested")
         if is_measured and predicts(summary):
-            return f"{sentence}, but together features predict better than guessing. {leaders}.{pairs}"
+            than = "guessing" if summary["adjustment"] is None else f"{_covariates(summary['adjustment'])} alone"
+            return f"{sentence}, but together features predict better than {than}. {leaders}.{pairs}"
         if pairs:
             return f"{sentence} on its own.{pairs}"
         return f"{sentence}. {leaders}, but something always does: do not read meaning into it."

@@ -97,6 +97,14 @@ function drawSizes() {
   chart(byId("plot-sizes"), { height: 360, x: sizeAxis(size), y: { label: measure }, lines: [{ x: size, y: score, color: "s1" }], dots, rules });
 }
 
+function drawSurvival() {
+  const { halves, times } = report.survival;
+  const curves = halves.map(({ name, curve }, index) => ({ name, ...curve, color: series(index) }));
+  const ticks = [0, 0.25, 0.5, 0.75, 1].map((share) => [share, `${100 * share}%`]);
+  const x = { label: "time", ticks: times.map((time) => [time, String(Number(time.toPrecision(3)))]), include: [0] };
+  chart(byId("plot-survival"), { height: 360, x, y: { range: [0, 1.02], ticks }, lines: curves, bands: curves, legend: curves });
+}
+
 function drawConvergence() {
   const { probes, overlap, order_change, value_change } = report.convergence;
   const line = (id, y, color, axis) => {
@@ -205,6 +213,7 @@ function drawAll() {
   drawRanking();
   if (report.values) drawValues();
   if (report.sizes) drawSizes();
+  if (report.survival) drawSurvival();
   if (report.convergence) drawConvergence();
   if (report.univariate) drawUnivariate();
   if (report.redundancy) drawRedundancy();
