@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
@@ -189,13 +188,10 @@ class KaplanMeier:
         )
         return cls(np.append(0.0, curve.quantiles), *(np.append(1.0, part) for part in (share, *ends)))
 
-    def at(self, times: Sequence[float] | Floats) -> Floats:
-        return np.asarray(self.share[np.searchsorted(self.times, times, side="right") - 1])
 
-
-def hazard_ratio(x: Floats, outcome: Survival, *, penalty: float = 1e-6) -> tuple[float, float, float]:
+def hazard_ratio(x: Floats, outcome: Survival) -> tuple[float, float, float]:
     """Hazard ratio of a column in a Cox model with this column only, and its 95% interval (Wald)."""
-    model = Cox.fit(np.asarray(x, dtype=np.float64)[:, None], outcome, penalty)
+    model = Cox.fit(np.asarray(x, dtype=np.float64)[:, None], outcome, 1e-6)
     beta, error = float(model.coefficients[0]), 1.96 * float(np.sqrt(model.covariance[0, 0]))
     ratio, low, high = np.exp(np.clip([beta, beta - error, beta + error], -LARGEST_EXPONENT, LARGEST_EXPONENT))
     return float(ratio), float(low), float(high)

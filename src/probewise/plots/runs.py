@@ -52,11 +52,6 @@ class RankingDisplay(AxesDisplay):
     average : bool, default=False
         Whether 0 is the average feature and is marked by a line.
 
-    Attributes
-    ----------
-    ax_, figure_ : matplotlib.axes.Axes, matplotlib.figure.Figure
-        The axes and their figure, after ``plot``.
-
     Examples
     --------
     >>> from sklearn.datasets import load_iris
@@ -116,13 +111,6 @@ class ConvergenceDisplay(PanelsDisplay):
     ----------
     histories : dict of str to list of dict
         By name, ``DAF.history_`` of each run; all runs of a name were checked at the same numbers of probes.
-
-    Attributes
-    ----------
-    figure_ : matplotlib.figure.Figure
-        The figure, after ``plot``.
-    axes_ : ndarray of matplotlib.axes.Axes
-        Its two panels.
 
     References
     ----------

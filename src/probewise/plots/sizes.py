@@ -34,13 +34,6 @@ class StudyDisplay(PanelsDisplay):
     stability : {"cw_rel", "ati", "anhi", "nogueira"} or sequence of these, default="cw_rel"
         The stability measures to show, one panel each.
 
-    Attributes
-    ----------
-    figure_ : matplotlib.figure.Figure
-        The figure, after ``plot``.
-    axes_ : ndarray of matplotlib.axes.Axes
-        Its panels: one for each classifier, then one for each stability measure.
-
     Examples
     --------
     >>> from sklearn.datasets import load_iris
@@ -125,13 +118,6 @@ class SizeCurveDisplay(AxesDisplay):
         Label of the score.
     without_selection : iterable of str, default=()
         Names of methods that use all features at any size: drawn in gray without a ring.
-
-    Attributes
-    ----------
-    enough_ : dict of str to int
-        By name, the smallest number of features that is enough.
-    ax_, figure_ : matplotlib.axes.Axes, matplotlib.figure.Figure
-        The axes and their figure, after ``plot``.
 
     References
     ----------
@@ -240,11 +226,6 @@ class StabilityDisplay(AxesDisplay):
         By name, the stability at each number of features.
     stability : {"cw_rel", "ati", "anhi", "nogueira"}, default="cw_rel"
         The stability measure.
-
-    Attributes
-    ----------
-    ax_, figure_ : matplotlib.axes.Axes, matplotlib.figure.Figure
-        The axes and their figure, after ``plot``.
 
     Examples
     --------
