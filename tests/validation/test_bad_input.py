@@ -93,6 +93,7 @@ BY_ORDER = {"EFS", "DFE", "CFS", "FCBF", "Discretizer"}  # these use the order o
 WITH_DISCRETE = CODED | {"ReliefF", "Discretizer"}
 WITH_CATEGORIES = {name for name in ESTIMATORS if name.startswith("DAF")}
 FOR_NUMBERS = {"DAF-knn", "DAF-linear", "DAF-svm", "DAF-tree", "DAF-function", "BIF", "SFFS", "ReliefF"}
+FOR_SEVERAL_TARGETS = {"DAF-knn", "DAF-linear", "BIF", "SFFS"}
 FILTERS = CODED | {"FSDD", "ReliefF"}
 
 
@@ -389,8 +390,18 @@ SHAPES = [
     Bad("a frame without columns", lambda: (frame()[[]], Y), r"0 feature\(s\) .*: X is an empty frame"),
     Bad("rows of unequal length", lambda: ([*X.tolist()[:-1], [1.0]], Y), "rows of X differ in length, from 1 to 4"),
     Bad("a label too few", lambda: (X, Y[1:]), r"inconsistent numbers of samples: \[24, 23\]"),
-    Bad("two columns of labels", lambda: (X, np.c_[Y, Y]), r"shape \(24, 2\).*give one column at a time"),
-    Bad("a frame of labels", lambda: (X, pd.DataFrame({"a": Y, "b": Y})), r"y has 2 columns.*one column at a time"),
+    Bad(
+        "two columns of labels",
+        lambda: (X, np.c_[Y, Y]),
+        r"shape \(24, 2\).*give one column at a time",
+        but(None, FOR_SEVERAL_TARGETS),
+    ),
+    Bad(
+        "a frame of labels",
+        lambda: (X, pd.DataFrame({"a": Y, "b": Y})),
+        r"y has 2 columns.*one column at a time",
+        but(None, FOR_SEVERAL_TARGETS),
+    ),
     Bad("one label for all", lambda: (X, np.int64(1)), r"y should be a 1d array, got an array of shape \(\)"),
     Bad(
         "no labels",
