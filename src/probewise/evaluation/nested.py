@@ -380,15 +380,6 @@ def selection_frequency(
     -------
     SelectionFrequency
         With ``frequencies``, ``shared`` and ``stability``.
-
-    Examples
-    --------
-    >>> from probewise import FSDD
-    >>> from probewise.datasets import make_madelon
-    >>> from probewise.evaluation import selection_frequency
-    >>> data = make_madelon(n_samples=400, n_features=100, random_state=0)
-    >>> selection_frequency(FSDD(10).fit(data.X, data.y), data.X, data.y).top
-    10
     """
     warn_if_groups_missing(selector, groups)
     check_is_fitted(selector, "ranking_")

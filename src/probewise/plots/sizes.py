@@ -123,15 +123,6 @@ class SizeCurveDisplay(AxesDisplay):
     ----------
     L. Breiman, J. Friedman, R. Olshen, C. Stone, *Classification and regression trees*, 1984, chapter 3. The standard
     error of a study: C. Nadeau, Y. Bengio, *Inference for the generalization error*, Machine Learning 52, 2003.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_iris
-    >>> from probewise import FSDD
-    >>> from probewise.plots import SizeCurveDisplay
-    >>> X, y = load_iris(return_X_y=True)
-    >>> SizeCurveDisplay.from_estimator(FSDD().fit(X, y), X, y).enough_
-    {'FSDD': 3}
     """
 
     sizes: NDArray[np.int64]
@@ -226,14 +217,6 @@ class StabilityDisplay(AxesDisplay):
         By name, the stability at each number of features.
     stability : {"cw_rel", "ati", "anhi", "nogueira"}, default="cw_rel"
         The stability measure.
-
-    Examples
-    --------
-    >>> from probewise.plots import StabilityDisplay
-    >>> selections = {"mine": {1: [[0], [0]], 2: [[0, 1], [0, 2]]}}
-    >>> display = StabilityDisplay.from_selections(selections, n_features=5, stability="ati")
-    >>> display.ax_.get_ylabel(), display.values["mine"][1]
-    ('stability, ATI', 1.0)
     """
 
     values: Mapping[str, Mapping[int, float]]
