@@ -3,11 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.model_selection import (
-    LeaveOneOut,
-    StratifiedKFold,
-    cross_val_score,
-)
+from sklearn.model_selection import LeaveOneOut, StratifiedKFold, cross_val_score
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 
 import naive

@@ -3,11 +3,7 @@
 import numpy as np
 import pytest
 import scipy.sparse as sp
-from sklearn.model_selection import (
-    ShuffleSplit,
-    StratifiedKFold,
-    cross_val_score,
-)
+from sklearn.model_selection import ShuffleSplit, StratifiedKFold, cross_val_score
 from sklearn.naive_bayes import GaussianNB
 
 from probewise.criteria import SVM, Separability, naive_bayes

@@ -308,8 +308,7 @@ def convert(
     dtype: Annotated[
         str | None,
         o.output_option(
-            metavar="TYPE",
-            help="float32 or float64. Default: float32 or integers if all features are, else float64.",
+            metavar="TYPE", help="float32 or float64. Default: float32 or integers if all features are, else float64."
         ),
     ] = None,
     force: Annotated[bool, o.output_option("--force", help="Overwrite existing files.")] = False,
