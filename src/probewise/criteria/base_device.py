@@ -1,9 +1,9 @@
-"""Base class of the criteria on a device: batches of subsets as padded tables, and test rows fold by fold."""
+"""Base class of the criteria on a device: batches of subsets as padded tables."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +18,6 @@ from .scoring_device import DeviceMeasure
 
 # Subsets are padded to the next of these sizes: few tables, and little padding in each.
 SIZE_STEPS = np.unique([*range(8, 256, 8), *range(256, 1024, 32), *np.round(1024 * 1.25 ** np.arange(40))]).astype(int)
-FOLDS_AT_A_TIME = 16
 BATCH_BYTES = 2**28  # memory for the tensors of a batch
 MOST_SUBSETS = 256
 REMEDY = "use device='cpu', fewer processes on this GPU, or fewer rows or features"
@@ -126,24 +125,3 @@ class DeviceScorer(ABC):
 def at_a_time(n_bytes: float, batch_bytes: int = BATCH_BYTES, max_subsets: int = MOST_SUBSETS) -> int:
     """Number of subsets in a batch, from the bytes that each takes: enough to keep a GPU busy."""
     return int(np.clip(batch_bytes // max(1, n_bytes), 1, max_subsets))
-
-
-def stack_folds(tests: Sequence[Any]) -> NDArray[Any]:
-    """Rows of each fold as a table (folds, height), padded with -1."""
-    height = max(len(test) for test in tests)
-    table = np.full((len(tests), height), -1)
-    for fold, test in enumerate(tests):
-        table[fold, : len(test)] = test
-    return table
-
-
-def some_folds(n_folds: int) -> list[slice]:
-    """Slices of all folds, a few at a time."""
-    starts = range(0, n_folds, FOLDS_AT_A_TIME)
-    return [slice(start, min(start + FOLDS_AT_A_TIME, n_folds)) for start in starts]
-
-
-def take_test_rows(XT: Tensor, table: Tensor, folds: slice) -> Tensor:
-    """Test rows of subsets (folds, subsets, width, height) from XT (features + 1, all folds, height)."""
-    numbers = torch.arange(folds.start, folds.stop, device=XT.device)
-    return XT[table, numbers[:, None, None]]
