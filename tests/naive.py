@@ -6,6 +6,7 @@ from itertools import combinations, pairwise, permutations, product
 from statistics import NormalDist
 
 import numpy as np
+from scipy.optimize import minimize
 
 
 def with_and_without(subsets, values, n_features):
@@ -1187,3 +1188,18 @@ def cox_log_likelihood(beta, X, event, time, penalty):
         if event[i]:
             value += line[i] - np.log(sum(np.exp(line[j]) for j in range(len(time)) if time[j] >= time[i]))
     return value
+
+
+def adjusted_martingale_residuals(event, time, covariates):
+    """Events minus those expected by a Cox model with covariates and Breslow's hazard."""
+    start = np.zeros(covariates.shape[1])
+    beta = minimize(lambda beta: -cox_log_likelihood(beta, covariates, event, time, 0.0), start, tol=1e-12).x
+    risk = np.exp(covariates @ beta)
+    residuals = []
+    for i in range(len(time)):
+        hazard = 0.0
+        for moment in sorted({t for t, e in zip(time, event, strict=True) if e and t <= time[i]}):
+            n_events = sum(1 for e, t in zip(event, time, strict=True) if e and t == moment)
+            hazard += n_events / risk[time >= moment].sum()
+        residuals.append(float(event[i]) - hazard * risk[i])
+    return np.array(residuals)

@@ -45,7 +45,10 @@ if TYPE_CHECKING:
 
 # Columns of the ranking that only files have, and those that only a wide terminal has room for.
 FILE_COLUMNS = ("dropped_in_round", "rank_low", "rank_high", "in_top", "lower_in", "fold_change", *INTERVAL_ENDS)
-WIDE_COLUMNS, WIDE = ("q_related", "needed", "q_needed", "cluster", "higher_in", "difference", "correlation"), 101
+WIDE_COLUMNS, WIDE = (
+    ("q_related", "needed", "q_needed", "cluster", "higher_in", "difference", "correlation", "hazard_ratio"),
+    101,
+)
 SIZES_SHOWN = 6
 SIGNIFICANT = 0.05
 NARROWEST = 64

@@ -133,12 +133,11 @@ class Settings:
             "target": self.target,
             "folds": self.folds,
             "sample_weight": self.sample_weight,
+            "adjust": self.adjust,
             "units": None,
             "categorical": None if self.categorical is None else self.categorical.tolist() or None,
             "scale": self.scale,
         }
-        if self.adjust is not None:
-            identity["adjust"] = self.adjust
         if self.missing is not None:
             identity["missing"] = self.missing
         if self.schedule is not None:

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.utils import gen_batches
 
-from ..criteria.base import Criterion, Floats, Folds
+from ..criteria.base import Criterion, Floats, Folds, Target
 from ..engine.probes import Subsets
 from ..validation.errors import ParameterError
 from ..validation.survival import Survival
@@ -216,3 +216,15 @@ def hazard_ratio(x: Floats, outcome: Survival, *, penalty: float = 1e-6) -> tupl
     beta, error = float(model.coefficients[0]), 1.96 * float(np.sqrt(model.covariance[0, 0]))
     ratio, low, high = np.exp(np.clip([beta, beta - error, beta + error], -LARGEST_EXPONENT, LARGEST_EXPONENT))
     return float(ratio), float(low), float(high)
+
+
+def hazard_ratios(values: Floats, target: Target) -> dict[str, Floats]:
+    """Hazard ratio of each column for one standard deviation more, with its 95% interval; NaN for constant columns."""
+    assert target.survival is not None
+    ratios = np.full((3, values.shape[1]), np.nan)
+    for column, cells in enumerate(values.T):
+        known = np.isfinite(cells)
+        outcome, cells = target.survival.take(known), cells[known]
+        if outcome.event.any() and cells.std() > 0:
+            ratios[:, column] = hazard_ratio((cells - cells.mean()) / cells.std(), outcome)
+    return dict(zip(("hazard_ratio", "hazard_ratio_low", "hazard_ratio_high"), ratios, strict=True))

@@ -31,6 +31,8 @@ def inference(findings: Findings, data: Data | None, fdr: float | None) -> dict[
             "related": _tested("associated", findings, data, fdr),
             "needed": _tested("needed", findings, data, fdr),
         }
+        if data is not None and "adjust" in data.fit_arguments and fdr is not None:
+            tests["unadjusted"] = _unadjusted(findings, data).at(fdr)
     except ParameterError as reason:
         raise Unavailable(str(reason)) from None
     clusters = [findings.names_of(cluster) for cluster in named_clusters(tests)]
@@ -72,12 +74,21 @@ def _points(data: Data, pairs: Any) -> dict[str, Any]:
     assert data.target is not None
     rows = evenly_spaced(data.X.shape[0], MAX_SAMPLES)
     if data.target.classes is None:
-        middle = float(np.median(data.target.values))
-        codes, classes = (data.target.values > middle).astype(int), [f"up to {middle:.3g}", f"above {middle:.3g}"]
+        target = data.target.values if data.target.n_targets == 1 else data.target.values[:, 0]
+        middle = float(np.median(target))
+        codes, classes = (target > middle).astype(int), [f"up to {middle:.3g}", f"above {middle:.3g}"]
     else:
         codes, classes = data.target.values, [str(label) for label in data.target.classes]
     values = [[json_numbers(column[rows]) for column in columns_of(data.X, pair).T] for pair in pairs]
     return {"classes": classes, "class_of": codes[rows].tolist(), "values": values}
+
+
+def _unadjusted(findings: Findings, data: Data) -> Discoveries:
+    """The test of association without the covariates."""
+    table, is_classification = _given_table(findings, data)
+    assert findings.run is not None
+    of_rows = {name: values for name, values in data.fit_arguments.items() if name != "adjust"}
+    return discoveries_of_units("associated", table, data.y, is_classification, findings.run, **of_rows)
 
 
 def _tested(test: str, findings: Findings, data: Data | None, fdr: float | None) -> Discoveries:

@@ -190,6 +190,7 @@ class Data:
     y: NDArray[Any] | None
     target: Target | None
     fit_arguments: dict[str, Any]
+    target_names: list[str] | None = None
 
     @property
     def is_classification(self) -> bool:
@@ -213,6 +214,7 @@ def checked_data(findings: Findings, X: Any, y: Any, **fit_arguments: Any) -> Da
     if findings.shape is not None and X.shape != findings.shape:
         here, there = (f"{rows:,} samples and {features:,} features" for rows, features in (X.shape, findings.shape))
         raise ValueError(f"the data have {here}, the data of the run {there}: give the same table")
+    names = [str(name) for name in y.columns] if hasattr(y, "columns") else None
     if y is not None:
         check_consistent_length(X, y)
         y = outcome_array(y)
@@ -221,7 +223,7 @@ def checked_data(findings: Findings, X: Any, y: Any, **fit_arguments: Any) -> Da
             raise ValueError(f"{name} differs from the data of the run: give the same table, target and columns")
     target = None if y is None else Target.of(y, getattr(findings.criterion, "task", "auto"))
     fit_arguments = {name: values for name, values in fit_arguments.items() if values is not None}
-    return Data(original, X.tocsc() if sp.issparse(X) else X, y, target, fit_arguments)
+    return Data(original, X.tocsc() if sp.issparse(X) else X, y, target, fit_arguments, names)
 
 
 # ---- the code

@@ -25,6 +25,7 @@ from .ranking_table import (
     typeset_cell,
 )
 from .sentences import (
+    adjustment_sentence,
     cluster_notes,
     count,
     inference_words,
@@ -35,6 +36,7 @@ from .sentences import (
     predicts,
     selection_sentence,
     standing_for,
+    survival_sentence,
 )
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -43,7 +45,7 @@ N_ROWS, N_DRAWN, N_DIRECTIONS, N_TOP_FEATURES = 25, 30, 200, 10
 DRAWN_SECTIONS = (*("values", "sizes", "convergence", "univariate", "redundancy", "interactions", "study"),)
 FIRST_COLUMNS = (
     *("rank", "feature", "score", "above_average", "std_error", "related", "needed", "higher_in", "lower_in"),
-    *("difference", "fold_change", "correlation"),
+    *("difference", "fold_change", "correlation", "hazard_ratio"),
 )
 NOTEBOOK_COLUMNS = ("rank", "feature", "score", "above_average", "std_error")
 
@@ -88,6 +90,8 @@ def render_html(summary: dict[str, Any]) -> str:
         predicts=predicts(summary),
         cluster_notes=cluster_notes(summary["inference"]) if summary["inference"] else [],
         inference_words=inference_words(summary),
+        adjustment_words=adjustment_sentence(summary) if summary["adjustment"] else "",
+        survival_words=survival_sentence(summary["survival"]) if summary["survival"] else "",
     )
     return page
 
@@ -108,7 +112,7 @@ def _shown_columns(labels: dict[str, str]) -> dict[str, str]:
     """Columns of the table and their headings; the ends of intervals are shown next to the value or on hover."""
     first = [name for name in FIRST_COLUMNS if name in labels]
     names = [*first, *(name for name in labels if name not in (*first, "rank_high", *INTERVAL_ENDS))]
-    names = [name for name in names if name not in ("related", "needed")]  # the q-values say so
+    names = [name for name in names if name not in ("related", "needed", "unadjusted")]  # the q-values say so
     shown = display_columns({name: labels[name] for name in names})
     if "rank_low" in shown:
         shown["rank_low"] = "rank (95% CI)"

@@ -8,7 +8,18 @@ from typing import Any
 
 from ..display import span
 from .ranking_table import INTERVAL_ENDS, cell, decimals_of, direction_in_words, display_columns, typeset_cell
-from .sentences import cluster_notes, count, inference_words, number, one_line, percent, predicts, selection_sentence
+from .sentences import (
+    adjustment_sentence,
+    cluster_notes,
+    count,
+    inference_words,
+    number,
+    one_line,
+    percent,
+    predicts,
+    selection_sentence,
+    survival_sentence,
+)
 
 N_ROWS, N_DIRECTIONS = 30, 10
 
@@ -141,6 +152,38 @@ def _predictions(summary: dict[str, Any]) -> list[str]:
     return [title, text(f"{how}:{scores}."), table(["true class", *found["classes"], "recall"], rows)]
 
 
+def _survival(summary: dict[str, Any]) -> list[str]:
+    found = summary["survival"]
+    times = [f"at risk at {time:.3g}" for time in found["times"]]
+    rows = [[half["name"], half["rows"], half["events"], *half["at_risk"]] for half in found["halves"]]
+    return [
+        "### Survival by predicted risk",
+        survival_sentence(found),
+        table(["half", "samples", "events", *times], rows),
+    ]
+
+
+def _adjustment(summary: dict[str, Any]) -> list[str]:
+    return ["### Beyond the covariates", text(adjustment_sentence(summary))]
+
+
+def _several(summary: dict[str, Any]) -> list[str]:
+    found = summary["several"]
+    parts = ["### Several targets"]
+    if found["scores"] is not None:
+        scores = zip(found["targets"], found["scores"]["r2"], found["scores"]["rmse"], strict=True)
+        parts += [table(["target", "R², held out", "RMSE"], [[a, number(b, 2), number(c, 3)] for a, b, c in scores])]
+    rows = [
+        [name, *(number(value, 2) for value in row)]
+        for name, row in zip(found["features"], found["correlation"], strict=True)
+    ]
+    return [
+        *parts,
+        text("Correlation of the best features with each target:"),
+        table(["feature", *found["targets"]], rows),
+    ]
+
+
 def _convergence(summary: dict[str, Any]) -> list[str]:
     checks = summary["convergence"]
     shared, top = percent(checks["overlap"][-1]), checks["top"]
@@ -219,7 +262,13 @@ PARTS = {
         "interactions": _interactions,
         "redundancy": _redundancy,
     },
-    "How well do they predict?": {"sizes": _sizes, "predictions": _predictions},
+    "How well do they predict?": {
+        "adjustment": _adjustment,
+        "sizes": _sizes,
+        "predictions": _predictions,
+        "survival": _survival,
+        "several": _several,
+    },
     "Comparison of methods": {"study": _study},
     "The run": {"run": _run},
 }

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._selector import DEFAULT_FDR, frame_library
 from ..criteria.base import Target
+from ..evaluation.survival import hazard_ratios
 from ..inference import Discoveries
 from ..stopping import TopKConfidence, as_rule
 from ..validation.errors import ParameterError
@@ -31,14 +32,17 @@ Columns = NDArray[np.int64]
 TOP = 20
 MAX_CELLS = 100_000_000  # in larger tables only the best-ranked features are described
 BATCH_CELLS = 4_000_000
+N_HAZARDS = 200  # best features that have a Cox model each
 INTENSITY_RANGE = 50.0  # intensities and counts span more than this, their logarithms less
 Z_95 = float(ndtri(0.975))
 LIBRARIES = ("pandas", "polars")
-INTERVAL_ENDS = ("difference_low", "difference_high", "correlation_low", "correlation_high")
+INTERVAL_ENDS = tuple(
+    f"{name}_{end}" for name in ("difference", "correlation", "hazard_ratio") for end in ("low", "high")
+)
 DECIMALS = {
     "in_top": 2,
-    **dict.fromkeys(("q_related", "q_needed"), 4),
-    **dict.fromkeys(("difference", "correlation", "fold_change", *INTERVAL_ENDS), 2),
+    **dict.fromkeys(("q_related", "q_needed", "q_unadjusted"), 4),
+    **dict.fromkeys(("difference", "correlation", "hazard_ratio", "fold_change", *INTERVAL_ENDS), 2),
 }
 LABELS = {
     "rank": "rank",
@@ -51,6 +55,8 @@ LABELS = {
     "q_related": "related, q-value",
     "needed": "needed",
     "q_needed": "needed, q-value",
+    "unadjusted": "related without adjustment",
+    "q_unadjusted": "without adjustment, q-value",
     "cluster": "cluster of",
     "selected_in": "selected in halves",
     "selected": "selected",
@@ -67,6 +73,9 @@ LABELS = {
     "correlation": "correlation",
     "correlation_low": "correlation, from",
     "correlation_high": "correlation, to",
+    "hazard_ratio": "hazard ratio (per SD)",
+    "hazard_ratio_low": "hazard ratio, from",
+    "hazard_ratio_high": "hazard ratio, to",
 }
 
 
@@ -221,10 +230,16 @@ def direction_columns(X: Any, target: Target, order: Columns, categorical: Colum
     For classes: the class with the highest mean (``higher_in``), the one with the lowest (``lower_in``, for more than
     two classes), Hedges' g between these two with its 95% confidence interval, and the ratio of their means
     (``fold_change``) if all values are positive and span more than 50, as intensities and counts do. For a numeric
-    target: Pearson's correlation with Fisher's 95% confidence interval. Categorical features have no direction.
+    target: Pearson's correlation with Fisher's 95% confidence interval. For a survival outcome: the hazard ratio of one
+    standard deviation more, for the first features. Categorical features have no direction, nor has any feature if
+    there are several targets.
     """
+    if target.n_targets > 1:
+        return {}
     first = order[: max(1, MAX_CELLS // max(1, X.shape[0]))]
-    measure = _compare_classes if target.is_classification else _correlate
+    measure: Any = _compare_classes if target.is_classification else _correlate
+    if target.survival is not None:
+        first, measure = order[:N_HAZARDS], hazard_ratios
     batches = gen_batches(len(first), max(1, BATCH_CELLS // max(1, X.shape[0])))
     parts = [measure(columns_of(X, first[batch]), target) for batch in batches]
     columns = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
@@ -273,6 +288,9 @@ def direction_in_words(columns: dict[str, Any], row: int, shorten: Callable[[str
     if value_of("correlation") is not None:
         verb = "increases" if value_of("correlation") > 0 else "decreases"
         return f"{verb} with the target, correlation {with_interval('correlation')}"
+    if value_of("hazard_ratio") is not None:
+        which = "worse" if value_of("hazard_ratio") > 1 else "better"
+        return f"higher is {which}, hazard ratio {with_interval('hazard_ratio')} per standard deviation"
     if value_of("higher_in") is None:
         return ""
     words = f"higher in {shorten(value_of('higher_in'))}"
@@ -360,7 +378,7 @@ def cell(name: str, value: Any, decimals: int, *, blank: str = "-") -> str:
         return blank
     if isinstance(value, int | np.integer):
         return f"{value:,}"
-    if name in ("q_related", "q_needed") and value < 0.0001:
+    if name in ("q_related", "q_needed", "q_unadjusted") and value < 0.0001:
         return "<0.0001"
     if name == "selected_in":
         return f"{100 * value:.0f}%"
@@ -394,6 +412,8 @@ def leaking_columns(X: Any, target: Target, order: NDArray[np.int64]) -> list[in
 
     None is reported if there are so few samples that a column could do so by chance, nor a column that is half empty.
     """
+    if target.n_targets > 1:
+        return []
     first = order[:N_CHECKED]
     values = columns_of(X, first)
     return [column for column, cells in zip(first.tolist(), values.T, strict=True) if _leaks(cells, target, len(order))]

@@ -20,7 +20,7 @@ from ..engine.units import one_hot
 from ..evaluation import nested_score as evaluate_nested
 from ..evaluation import selection_frequency
 from ..evaluation import sizes as size_curve
-from ..evaluation.nested import MODELS, held_out_predictions
+from ..evaluation.nested import MODELS, HeldOutPredictions, held_out_predictions
 from ..evaluation.subsets import copies_and_bands, distinct_ranking
 from ..filters.fsdd import FSDD
 from ..validation.stores import column_slices
@@ -99,7 +99,11 @@ def description(findings: Findings, data: Data) -> dict[str, Any]:
         y = target.values
         statistics = {"min": y.min(), "mean": y.mean(), "max": y.max(), "std": y.std()}
         values = {name: float(value) for name, value in statistics.items()}
-        return {**result, "task": "regression", "target_values": values}
+        if target.survival is not None:
+            time = target.survival.time
+            times = {"min": float(time.min()), "median": float(np.median(time)), "max": float(time.max())}
+            return {**result, "task": "survival", "events": int(target.survival.event.sum()), "times": times}
+        return {**result, "task": "regression", "target_values": None if target.n_targets > 1 else values}
     counts = np.bincount(target.values, minlength=len(target.classes)).tolist()
     classes = [{"label": str(label), "rows": rows} for label, rows in zip(target.classes, counts, strict=True)]
     return {**result, "task": "classification", "classes": classes}
@@ -121,13 +125,16 @@ def values(findings: Findings, data: Data) -> dict[str, Any]:
     """
     if data.target is None:
         raise Unavailable(NO_TARGET)
+    if data.target.n_targets > 1:
+        raise Unavailable("there are several targets")
     drawn, target = findings.order[:N_DRAWN], data.target
     drawn = drawn[~np.isin(drawn, findings.categorical)]
     values, features = columns_of(data.X, drawn), findings.names_of(drawn)
     if target.classes is None:
         rows = evenly_spaced(len(values), MAX_SAMPLES)
         y, by_feature = json_numbers(target.values[rows]), json_numbers(values[rows].T)
-        return {"features": features, "target": y, "values": by_feature}
+        what = "the target" if target.survival is None else "the martingale residual (high: an early event)"
+        return {"features": features, "target": y, "values": by_feature, "what": what}
     sizes = np.bincount(target.values, minlength=len(target.classes))
     codes = np.sort(np.argsort(-sizes, kind="stable")[:MAX_CLASSES])
     by_class = [[_box_and_points(column[target.values == code]) for code in codes] for column in values.T]
@@ -243,12 +250,12 @@ def nested_score(findings: Findings, data: Data) -> dict[str, Any]:
         "beats_guessing": score.beats_guessing,
         "folds": len(score.scores),
         "shuffled": score.shuffled,
-        "curve": score.curve,
+        "nested": score,
     }
 
 
-def predictions(findings: Findings, curve: size_curve.SizeCurve | None, data: Data | None) -> dict[str, Any]:
-    """Held-out predictions with the suggested number of features: AUC, recall and confusion, or RMSE in units of y."""
+def held_out(findings: Findings, curve: size_curve.SizeCurve | None, data: Data | None) -> HeldOutPredictions:
+    """Held-out predictions with the suggested number of features."""
     if curve is None or data is None or data.target is None or findings.selector is None:
         raise Unavailable(NO_DATA if data is None else "it needs the score on held-out samples")
     target = data.target
@@ -260,6 +267,14 @@ def predictions(findings: Findings, curve: size_curve.SizeCurve | None, data: Da
         raise Unavailable(str(reason)) from None
     if found is None:
         raise Unavailable("the folds do not test each sample once")
+    return found
+
+
+def predictions(findings: Findings, found: HeldOutPredictions | None) -> dict[str, Any] | None:
+    """AUC, recall and confusion of held-out predictions, or their RMSE in units of y; for one target without times."""
+    if found is None or found.target.survival is not None or found.target.n_targets > 1:
+        return None
+    target = found.target
     shared = {"size": found.size, "model": MODELS[target.is_classification]}
     if target.classes is None:
         rows, spread = evenly_spaced(len(target.values), MAX_SAMPLES), float(target.values.std())

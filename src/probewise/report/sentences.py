@@ -72,6 +72,8 @@ def predicts(summary: dict[str, Any]) -> bool:
 
     With a rare class, accuracy can hardly beat guessing, and the area under the ROC curve decides.
     """
+    if (adjustment := summary["adjustment"]) is not None and adjustment["adds"] is not None:
+        return bool(adjustment["adds"])
     if (found := _rare_class_predictions(summary)) is not None:
         return bool(found["auc"] - CONVINCING * found["auc_error"] > 0.5)
     return (summary["nested_score"] or summary["sizes"] or {}).get("beats_guessing") is not False
@@ -113,11 +115,50 @@ def pair_sentence(pair: dict[str, Any]) -> str:
 
 def inference_words(summary: dict[str, Any]) -> str:
     """`inference_sentence` for the tests of a summary; "" without tests."""
-    tests, target = summary["inference"], one_line(summary["header"]["target"] or "the target")
+    tests, target = summary["inference"], target_in_words(summary)
     if tests is None:
         return ""
     n_clusters = len(tests["clusters"])
     return inference_sentence(tests["n_related"], tests["n_needed"], tests["fdr"], target, n_clusters=n_clusters)
+
+
+def target_in_words(summary: dict[str, Any]) -> str:
+    """The target, with "beyond" the covariates, if there are any."""
+    target, adjustment = one_line(summary["header"]["target"] or "the target"), summary["adjustment"]
+    return target if adjustment is None else f"{target} beyond {_covariates(adjustment)}"
+
+
+def _covariates(adjustment: dict[str, Any]) -> str:
+    """Names of the covariates, or how many there are."""
+    names = adjustment["names"]
+    return _named(names) if len(names) <= N_LEADERS else f"{len(names)} covariates"
+
+
+def adjustment_sentence(summary: dict[str, Any]) -> str:
+    """The scores of covariates, features and both, and whether the features add to the covariates."""
+    found = summary["adjustment"]
+    if found["scores"] is None:
+        return "Whether features add to the covariates on held-out samples was not measured."
+    scores = {name: f"{number(mean, 2)} ± {number(error, 2)}" for name, (mean, error) in found["scores"].items()}
+    measure = MEASURES.get(found["measure"], found["measure"])
+    covariates = _covariates(found)
+    verb = "add" if found["adds"] else "do not convincingly add"
+    return (
+        f"On held-out samples, {measure} is {scores['covariates']} with {covariates} alone, {scores['features']} with "
+        f"features alone, and {scores['both']} with both: the features {verb} to {covariates} (difference "
+        f"{scores['gain']})."
+    )
+
+
+def survival_sentence(found: dict[str, Any]) -> str:
+    """The hazard ratio of the two halves by predicted risk."""
+    if found["hazard_ratio"] is None:
+        return "One half by predicted risk has no event, so that the halves have no hazard ratio."
+    ratio, low, high = (number(value, 2) for value in found["hazard_ratio"])
+    return (
+        f"On held-out samples, the hazard of the half with the higher predicted risk is {ratio} times ({low} to "
+        f"{high}) that of the other half."
+    )
 
 
 def cluster_notes(tests: dict[str, Any]) -> list[str]:
@@ -154,6 +195,10 @@ def _which_features(summary: dict[str, Any]) -> str:
                 best = f"The {kind} feature{'' if len(names) == 1 else 's'} with the best rank"
                 best += f" {'is' if len(names) == 1 else 'are'} {_named(names[:N_LEADERS])}"
                 return f"{sentence}. {best}.{pairs}{_how_settled(summary)}"
+        if summary["adjustment"] is not None and tests["n_unadjusted"]:
+            covariates, before = _covariates(summary["adjustment"]), count(tests["n_unadjusted"], "feature")
+            verb = "is" if tests["n_unadjusted"] == 1 else "are"
+            return f"{sentence}: nothing remains beyond {covariates}. Without adjustment {before} {verb} related."
         is_measured = summary["nested_score"] is not None or (summary["sizes"] or {}).get("nested")
         if is_measured and predicts(summary):
             return f"{sentence}, but together features predict better than guessing. {leaders}.{pairs}"
@@ -187,6 +232,8 @@ def selection_sentence(found: dict[str, Any]) -> str:
 
 def _how_many_features(summary: dict[str, Any]) -> str:
     sizes, score, omitted = summary["sizes"], summary["nested_score"], summary["omitted"]
+    if summary["adjustment"] is not None:
+        return adjustment_sentence(summary)
     if sizes is None:
         return f"How many features are enough is not known: {omitted['sizes']}."
     if score is None and sizes["nested"] and sizes["guess"] is not None:
@@ -227,6 +274,8 @@ def _how_many_features(summary: dict[str, Any]) -> str:
         if error and "rmse" in error
         else ""
     )
+    if summary["survival"] is not None:
+        units = f" {survival_sentence(summary['survival'])}"
     return f"{n_enough} {verb} enough: {_score_in_words(score)}, {how}{_comparison_in_words(score)}.{which}{units}"
 
 
@@ -262,6 +311,8 @@ def _comparison_in_words(score: dict[str, Any]) -> str:
     comparisons = []
     if is_accuracy and score["guess"] is not None:
         comparisons.append(f"{percent(score['guess'])} when always guessing the most frequent class")
+    if score["measure"] == "concordance":
+        comparisons.append("0.50 when guessing")
     if shuffled is not None:
         value = percent(shuffled) if is_accuracy else number(shuffled, 2)
         comparisons.append(f"{value} when the target is shuffled")

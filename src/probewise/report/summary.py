@@ -23,7 +23,7 @@ from ..engine.tally import COEFFICIENTS
 from ..inference import Discoveries
 from ..validation.errors import ParameterError
 from ..validation.parameters import completed_file, writable_path
-from . import discoveries, sections
+from . import discoveries, outcomes, sections
 from .findings import (
     Data,
     Findings,
@@ -80,6 +80,7 @@ def summarize(
     coefficient: str | None = None,
     groups: Any = None,
     sample_weight: Any = None,
+    adjust: Any = None,
     inference: bool = True,
     fdr: float = DEFAULT_FDR,
 ) -> dict[str, Any]:
@@ -104,7 +105,7 @@ def summarize(
         Names of the features if the run has none, for example for sparse data.
     coefficient : {"daf0", "daf1", "daf2", "daf0_centered", "daf2_centered", "regression"}, default=None
         The coefficient that ranks the run in a ledger; None: the default of its method. Ignored for a selector.
-    groups, sample_weight : array-like of shape (n_samples,), default=None
+    groups, sample_weight, adjust : array-like of shape (n_samples,), default=None
         The arguments given to ``fit``; the score on held-out samples uses them.
     inference : bool, default=True
         Whether to test which features are related to the target, and which are needed given the others.
@@ -129,7 +130,9 @@ def summarize(
     3
     """
     findings = findings_of(run, coefficient=coefficient)
-    data = None if X is None else checked_data(findings, X, y, groups=groups, sample_weight=sample_weight)
+    data = (
+        None if X is None else checked_data(findings, X, y, groups=groups, sample_weight=sample_weight, adjust=adjust)
+    )
     if feature_names is not None:
         findings = replace(findings, names=checked_names(feature_names, len(findings.names)))
     computed, omitted = _computed_sections(findings, data, fdr if inference else None)
@@ -196,7 +199,7 @@ def _computed_sections(
     """The computed sections, None where one is unavailable, and the reasons; ``fdr=None``: no tests of features."""
     omitted: dict[str, str] = {}
 
-    def compute(name: str, section: Callable[..., dict[str, Any]], *arguments: Any, needs_data: bool = False) -> Any:
+    def compute(name: str, section: Callable[..., Any], *arguments: Any, needs_data: bool = False) -> Any:
         try:
             if needs_data and data is None:
                 raise sections.Unavailable(sections.NO_DATA)
@@ -207,7 +210,11 @@ def _computed_sections(
 
     has_run, is_study = findings.run is not None, findings.study is not None
     score = None if is_study else compute("nested_score", sections.nested_score, data, needs_data=True)
-    curve = None if score is None else score.pop("curve")
+    nested = None if score is None else score.pop("nested")
+    curve = None if nested is None else nested.curve
+    found = None if is_study else compute("predictions", sections.held_out, curve, data)
+    target = None if data is None else data.target
+    survival = None if target is None or found is None else target.survival
     tests = compute("inference", discoveries.inference, data, fdr) if has_run else None
     related = None if tests is None else tests["tests"]["related"]
     shape = {"rows": None if findings.shape is None else findings.shape[0], "features": len(findings.names)}
@@ -218,12 +225,21 @@ def _computed_sections(
         "interactions": compute("interactions", discoveries.interactions, data, fdr, related) if has_run else None,
         "nested_score": score,
         "sizes": None if is_study else compute("sizes", sections.score_by_size, curve, data),
-        "predictions": None if is_study else compute("predictions", sections.predictions, curve, data),
+        "predictions": sections.predictions(findings, found),
+        "survival": None if found is None or survival is None else outcomes.survival(found, survival),
+        "adjustment": compute("adjustment", outcomes.adjustment, data, nested) if _is_adjusted(data) else None,
+        "several": None
+        if data is None or target is None or target.n_targets == 1
+        else outcomes.several(findings, data, found),
         "selection": None if is_study else compute("selection", sections.selection, data, needs_data=True),
         "convergence": compute("convergence", sections.convergence) if has_run else None,
         "univariate": compute("univariate", sections.univariate, data, needs_data=True),
         "redundancy": compute("redundancy", sections.redundancy, data, needs_data=True),
     }, omitted
+
+
+def _is_adjusted(data: Data | None) -> bool:
+    return data is not None and "adjust" in data.fit_arguments
 
 
 def _header(findings: Findings, source: str | None, target: str | None) -> dict[str, Any]:
