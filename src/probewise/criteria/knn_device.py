@@ -11,7 +11,7 @@ from torch import Tensor
 
 from ..kernels.device import has_triton, score_kernels
 from ..kernels.device.columns import batch_bytes, send, send_array
-from ..kernels.device.neighbors import BYTES_PER_PAIR, MANY_ROWS, TILE_ROWS, Rows, nearest, soft_votes, vote
+from ..kernels.device.neighbors import BYTES_PER_PAIR, TILE_ROWS, Rows, nearest, soft_votes, vote
 from ..kernels.device.scores import total
 from ..kernels.neighbors import tie_keys
 from ..kernels.scores import PROBABILITY, ROC_AUC
@@ -74,7 +74,7 @@ class DeviceKNN(DeviceScorer):
             )
         self.n_features, self.k, self.n_classes = bound.columns.n_features, bound.n_neighbors, bound.target.n_classes
         once = bound.measure.is_probability
-        tile = TILE_ROWS[bound.folds.n_rows > MANY_ROWS] if has_triton(self.device) else 1
+        tile = TILE_ROWS if has_triton(self.device) else 1
         parts = RowsByFold.of(bound.folds, together=bound.folds.is_partition, once=once, tile=tile)
         self.searches = [Search(self, part) for part in parts]
         self.neighbor_bytes = batch_bytes(self.device, sum(search.rows.XT.nbytes for search in self.searches))
