@@ -63,9 +63,8 @@ class MRMR(InformationFilter):
 
     Parameters
     ----------
-    n_features_to_select : int, float or None, default=None
-        Number of features to select, a share in (0, 1], or None for half. May be changed after ``fit``; a larger number
-        adds features by their last value.
+    n_features_to_select, discrete_features, n_jobs
+        See `DFE`. A larger number after ``fit`` adds features by their last value.
     levels : str or int, default="sigma"
         Discretization of numbers: "sigma" (three levels, split one standard deviation below and above the mean), "mean"
         (two levels), a number of intervals of equal width, "auto" (two to ten intervals of equal width, as many as
@@ -74,8 +73,6 @@ class MRMR(InformationFilter):
         has one level for each, and a value that more than half of the rows share has a level of its own.
     scheme : {"difference", "quotient"}, default="difference"
         MID, I(f; C) - mean I(f; g), or MIQ, I(f; C) / mean I(f; g).
-    discrete_features, n_jobs
-        See `DFE`.
 
     Attributes
     ----------
@@ -144,13 +141,6 @@ class JMI(InformationFilter):
     ----------
     H. Yang, J. Moody, *Data visualization and feature selection*, NIPS 1999.
 
-    Examples
-    --------
-    >>> from sklearn.datasets import load_iris
-    >>> from probewise import JMI
-    >>> X, y = load_iris(return_X_y=True)
-    >>> JMI(3).fit(X, y).order_.tolist()
-    [2, 3, 1]
     """
 
     def _values(self, codes: Codes, classes: Integers, latest: int, n_selected: int, map: Map) -> Floats:
@@ -170,13 +160,6 @@ class CMIM(InformationFilter):
     ----------
     F. Fleuret, *Fast binary feature selection with conditional mutual information*, JMLR 5, 2004.
 
-    Examples
-    --------
-    >>> from sklearn.datasets import load_iris
-    >>> from probewise import CMIM
-    >>> X, y = load_iris(return_X_y=True)
-    >>> CMIM(3).fit(X, y).order_.tolist()
-    [2, 3, 1]
     """
 
     def _values(self, codes: Codes, classes: Integers, latest: int, n_selected: int, map: Map) -> Floats:
