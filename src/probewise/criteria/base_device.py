@@ -80,29 +80,6 @@ class DeviceScorer(ABC):
     def _scores(self, batch: Batch) -> Floats:
         """J of each subset."""
 
-    def _measured(
-        self,
-        batch: Batch,
-        chosen: NDArray[np.int64],
-        predict: Callable[[Tensor], tuple[Tensor, Tensor]],
-        at_a_time: Callable[[int], int],
-    ) -> Floats:
-        """J, and the accuracy of the arithmetic (subsets, 2), of the chosen subsets.
-
-        ``predict`` takes a table of subsets and returns predictions (subsets, tests), and a number per subset that says
-        how accurate the arithmetic was.
-        """
-        tables = [np.empty((0, 2))]
-        step = max(1, BATCH_BYTES // (8 * self.measure.n_tests))
-        for start in range(0, len(chosen), step):
-            subsets = chosen[start : start + step]
-            results = torch.empty((len(subsets), self.measure.n_tests + 1), dtype=torch.float64, device=self.device)
-            for positions, table in self.tables(batch, subsets, at_a_time):
-                predicted, accuracy = (part[: len(positions)] for part in predict(table))
-                results[positions, :-1], results[positions, -1] = predicted, accuracy.double()
-            tables.append(torch.stack([self.measure(results[:, :-1]), results[:, -1]], dim=1).cpu().numpy())
-        return np.concatenate(tables)
-
     def _send(self, values: Any) -> Tensor:
         return send_array(values, self.device)
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from sklearn.utils import gen_batches
 from torch import Tensor
 
 from ..engine.probes import Subsets
@@ -17,7 +18,7 @@ from ..kernels.factor import LEAST_PIVOT
 from ..kernels.ridge_sums import SLOPE
 from ..kernels.scores import PROBABILITY, ROC_AUC
 from .base import Floats
-from .base_device import Batch, DeviceScorer, at_a_time
+from .base_device import BATCH_BYTES, Batch, DeviceScorer, at_a_time
 
 # A table of subsets takes forty kernel launches, which take longer than the kernels where tables are small.
 TABLE_BYTES, MOST_SUBSETS = 2**30, 2048
@@ -92,11 +93,18 @@ class DeviceLinear(DeviceScorer):
             self.fills = self._send(fills)
 
     def _scores(self, batch: Batch) -> Floats:
-        scores = self._measured(batch, np.arange(len(batch.sizes)), self._predicted, self._at_a_time)
-        for subset in np.flatnonzero(~(scores[:, -1] >= LEAST_PIVOT)).tolist():
+        scores, pivots = np.empty(len(batch.sizes)), np.empty(len(batch.sizes))
+        for part in gen_batches(len(scores), max(1, BATCH_BYTES // (8 * self.measure.n_tests))):
+            subsets = np.arange(part.start, part.stop)
+            predicted = torch.empty((len(subsets), self.measure.n_tests), dtype=torch.float64, device=self.device)
+            least = torch.empty(len(subsets), dtype=torch.float64, device=self.device)
+            for positions, table in self.tables(batch, subsets, self._at_a_time):
+                predicted[positions], least[positions] = (values[: len(positions)] for values in self._predicted(table))
+            scores[part], pivots[part] = self.measure(predicted).cpu().numpy(), least.cpu().numpy()
+        for subset in np.flatnonzero(~(pivots >= LEAST_PIVOT)).tolist():
             features = batch.indices[batch.offsets[subset] : batch.offsets[subset + 1]]
-            scores[subset, 0] = self.bound(Subsets.of([features]))[0]
-        return scores[:, 0]
+            scores[subset] = self.bound(Subsets.of([features]))[0]
+        return scores
 
     def _at_a_time(self, width: int) -> int:
         n_bytes = 8 * (3 * width * (width + self.n_rows) + (6 * len(self.task.outputs) + 4) * self.n_rows)

@@ -65,13 +65,16 @@ class Tally:
 
     def covers(self, n_probes: int) -> bool:
         """Whether every feature is in, and out of, at least ``n_probes`` probes (2011, eq. 16)."""
-        return bool(sums.is_covered(self.table, self.n_probes, n_probes))
+        inside = self.table[:, 0]
+        return bool((inside >= n_probes).all() and (self.n_probes - inside >= n_probes).all())
 
     def daf0(self) -> Floats:
         """Mean J of probes with the feature minus mean J of probes without it (2011, eq. 7)."""
-        out = np.empty(self.n_features)
-        sums.mean_differences(self.table, self.n_probes, self.total, out)
-        return out
+        inside, with_it = self.table[:, 0], self.table[:, 1]
+        outside = self.n_probes - inside
+        with np.errstate(divide="ignore", invalid="ignore"):
+            difference = with_it / inside - (self.total - with_it) / outside
+        return np.where((inside > 0) & (outside > 0), difference, np.nan)
 
     def daf1(self) -> Floats:
         """DAF0 divided by the count-weighted mean of the two standard deviations (2011, eq. 10)."""

@@ -286,10 +286,9 @@ def _insert_pairs(lowered, strip, keys, mask, k, products, tops, limits, number)
 
 @njit_helper
 def _accept(subset, start, stop, first, steps, keys, keepers, k, work, near, apart):
-    """Write the k nearest rows of tests start..stop - 1; most[test] is -1 if they are certain.
+    """Write the k nearest rows of tests start..stop - 1; most[test] is -1 if they are certain, else a limit of bounds.
 
-    Otherwise it is the largest lower bound that one of the k nearest may have. steps: from one test's list in tops to
-    the next, and from one entry to the next.
+    steps: from one test's list in tops to the next, and from one entry to the next.
     """
     tops, mask, squares = work.tops, len(keepers) - 1, subset.squares
     distances = tops.view(np.float64)
