@@ -1014,6 +1014,25 @@ def inclusion_probabilities(gram, products, n_rows, log_prior, log_size, slab):
     return inside / totals
 
 
+def inclusion_probabilities_for_classes(atoms, signs, log_prior, log_size, slab):
+    """The same for two classes: a model's likelihood is the probability that normal variables have these signs."""
+    from scipy.stats import multivariate_normal
+
+    n_rows, n_atoms = atoms.shape
+    totals, inside = 0.0, np.zeros(n_atoms)
+    for code in range(2**n_atoms):
+        members = [j for j in range(n_atoms) if code >> j & 1]
+        if len(members) > len(log_size):
+            continue
+        covariance = np.eye(n_rows) + slab * atoms[:, members] @ atoms[:, members].T + 1e4  # a vague intercept
+        covariance = signs[:, None] * covariance * signs
+        likelihood = multivariate_normal(np.zeros(n_rows), covariance, seed=0).cdf(np.zeros(n_rows))
+        weight = likelihood * np.exp(sum(log_size[: len(members)]) + sum(log_prior[j] for j in members))
+        totals += weight
+        inside[members] += weight
+    return inside / totals
+
+
 def forward_selection(values, target, cost, most):
     """Greedy least squares with a price of 1.8 log(atoms) for a term: every step fits all candidates from scratch."""
     n_rows, n_atoms = values.shape

@@ -27,12 +27,32 @@ def test_sampled_models_have_the_probabilities_of_their_twin(n_targets):
     log_prior, log_size = np.log(np.linspace(0.05, 0.4, 7)), np.log([0.3, 1.5, 2.0, 1.0, 0.5])
     steps, most = 40_000, 4
     models, sizes, weights = np.zeros((steps, most), np.int64), np.zeros(steps, np.int64), np.zeros(steps)
-    sample_models(gram, products, 60.0, log_prior, log_size, 0.2, 0.5, 1, models, sizes, weights)
+    no_latent = np.empty((0, 0)), np.empty(0), np.zeros(60, np.int64)
+    sample_models(gram, products, 60.0, no_latent, log_prior, log_size, 0.2, 0.5, 1, models, sizes, weights)
     is_used = np.arange(most) < sizes[:, None]
     inside = [weights[((models == j) & is_used).any(axis=1)].sum() for j in range(7)]
     expected = naive.inclusion_probabilities(gram, products, 60.0, log_prior, log_size[:4], 0.2)
     assert np.sort(expected)[1] < 0.3 < expected[4]
     np.testing.assert_allclose(np.array(inside) / weights.sum(), expected, atol=0.02)
+
+
+def test_models_of_two_classes_have_the_probabilities_of_their_twin():
+    random = np.random.default_rng(0)
+    atoms = random.standard_normal((14, 4))
+    atoms[:, 1] = atoms[:, 0] + 0.5 * atoms[:, 1]
+    atoms -= atoms.mean(axis=0)
+    signs = np.where(atoms[:, 0] + 0.5 * random.standard_normal(14) > 0, 1.0, -1.0)
+    gram, products = atoms.T @ atoms, np.zeros((4, 1))
+    log_prior, log_size = np.log([0.1, 0.1, 0.2, 0.3]), np.log([0.5, 1.5, 1.0, 1.0])
+    steps, most = 100_000, 3
+    models, sizes, weights = np.zeros((steps, most), np.int64), np.zeros(steps, np.int64), np.zeros(steps)
+    latent_of = np.ascontiguousarray(atoms.T), signs, np.zeros(14, np.int64)
+    sample_models(gram, products, 0.0, latent_of, log_prior, log_size, 1.0, 0.5, 1, models, sizes, weights)
+    is_used = np.arange(most) < sizes[:, None]
+    inside = np.array([weights[((models == j) & is_used).any(axis=1)].sum() for j in range(4)]) / weights.sum()
+    expected = naive.inclusion_probabilities_for_classes(atoms, signs, log_prior, log_size[:3], 1.0)
+    assert expected[0] > 0.2 > expected[3]
+    np.testing.assert_allclose(inside, expected, atol=0.02)
 
 
 def test_forward_selection_equals_its_twin():
