@@ -27,20 +27,11 @@ def survival(found: HeldOutPredictions, outcome: Survival) -> dict[str, Any]:
     halves = []
     for name, rows in (("lower risk", ~is_high), ("higher risk", is_high)):
         own = outcome.take(rows)
-        curve = KaplanMeier.of(own) if rows.any() else None
-        at_risk = [int((own.time >= time).sum()) for time in times]
-        halves.append(
-            {
-                "name": name,
-                "rows": int(rows.sum()),
-                "events": int(own.event.sum()),
-                "at_risk": at_risk,
-                "curve": [] if curve is None else _steps(curve.times, curve.share, longest),
-                "band": []
-                if curve is None
-                else [_steps(curve.times, ends, longest) for ends in (curve.low, curve.high)],
-            }
-        )
+        curves = [KaplanMeier.of(own)] if rows.any() else []
+        steps = [_steps(each.times, part, longest) for each in curves for part in (each.share, each.low, each.high)]
+        half = {"name": name, "rows": int(rows.sum()), "events": int(own.event.sum())}
+        half["at_risk"] = [int((own.time >= time).sum()) for time in times]
+        halves.append({**half, "curve": steps[0] if steps else [], "band": steps[1:]})
     are_compared = all(half["events"] for half in halves)
     ratio = json_numbers(hazard_ratio(is_high.astype(np.float64), outcome)) if are_compared else None
     return {
