@@ -176,40 +176,6 @@ def left_out(splits, weights=None):
     return [(row, train, weight / total) for row, train, weight in tests]
 
 
-def prediction_score(scoring, truth, predicted, weights=None):
-    """Scores of classes for rows scored together, from pairs of lists; the positive class has label 1."""
-    weights = np.ones(len(truth)) if weights is None else weights
-    rows = list(zip(truth, predicted, weights, strict=True))
-    total = sum(weight for _, _, weight in rows)
-    if scoring == "matthews_corrcoef":
-        classes = sorted({*truth, *predicted})
-
-        def covariance(first, second):
-            """Covariance of the class indicators of two lists of labels, summed over classes."""
-            shares = [[sum(r[2] * (r[side] == c) for r in rows) / total for c in classes] for side in (first, second)]
-            both = sum(weight * (labels[first] == labels[second]) for *labels, weight in rows) / total
-            return both - sum(a * b for a, b in zip(*shares, strict=True))
-
-        spread = covariance(0, 0) * covariance(1, 1)
-        return covariance(0, 1) / np.sqrt(spread) if spread > 1e-15 else 0.0
-    kind, _, average = scoring.partition("_")
-
-    def of_class(c):
-        hits = sum(weight for own, told, weight in rows if own == told == c)
-        own, told = (sum(r[2] for r in rows if r[side] == c) for side in (0, 1))
-        below = {"precision": told, "recall": own, "f1": (own + told) / 2, "jaccard": own + told - hits}[kind]
-        return hits / below if below else 0.0
-
-    if average == "":
-        return of_class(1)
-    if average == "macro":
-        return np.mean([of_class(c) for c in {*truth, *predicted}])
-    if average == "weighted":
-        return sum(weight * of_class(own) for own, _, weight in rows) / total
-    hits = sum(weight for own, told, weight in rows if own == told)
-    return hits / (2 * total - hits) if kind == "jaccard" else hits / total
-
-
 def soft_knn(X, y, splits, n_neighbors, weights=None):
     """Mean over tests, by weight, of the votes for the row's own class."""
     votes = soft_votes(X, y, splits, n_neighbors)

@@ -43,23 +43,7 @@ if TYPE_CHECKING:
     from .tournament import Tournament as Tournament
     from .validation.frames import prepare as prepare
 
-__all__ = [
-    "BIF",
-    "CFS",
-    "CMIM",
-    "DAF",
-    "DFE",
-    "EFS",
-    "FCBF",
-    "FSDD",
-    "JMI",
-    "MRMR",
-    "SFFS",
-    "AdaptiveRandomForestClassifier",
-    "ReliefF",
-    "Tournament",
-    "prepare",
-]
+__all__ = sorted(_MODULE_OF)
 
 
 def __getattr__(name: str) -> Any:

@@ -255,24 +255,13 @@ class RunResultsMixin:
     # ---- inference
 
     def stands_out(self, fdr: float = DEFAULT_FDR) -> NDArray[np.bool_]:
-        """Mask of the features that are related to the target at this false discovery rate (`inference.associated`).
-
-        Parameters
-        ----------
-        fdr : float, default=0.1
-            The expected share of false discoveries among the returned features that is allowed.
-        """
+        """Mask of the features that are related to the target at this false discovery rate (`inference.associated`)."""
         return self._tested("associated").at(fdr).mask
 
     def needed(self, fdr: float = DEFAULT_FDR) -> NDArray[np.bool_]:
         """Mask of the features that are needed given all others, at this false discovery rate (`inference.needed`).
 
         Of a cluster of similar features, the one that represents it is in the mask.
-
-        Parameters
-        ----------
-        fdr : float, default=0.1
-            As in `stands_out`.
         """
         return self._tested("needed").at(fdr).mask
 
@@ -287,13 +276,7 @@ class RunResultsMixin:
         return self._tested("associated").q_values
 
     def interactions(self, fdr: float = DEFAULT_FDR) -> Pairs:
-        """Pairs of features that act together on the target, beyond what each of them does alone (`inference.pairs`).
-
-        Parameters
-        ----------
-        fdr : float, default=0.1
-            As in `stands_out`.
-        """
+        """Pairs of features that act together on the target, beyond what each does alone (`inference.pairs`)."""
         return pairs_of_units(*self._test_data("pairs"), self.run_, fdr, **self._test_options())
 
     def _tested(self, test: str) -> Discoveries:

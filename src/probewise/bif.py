@@ -24,19 +24,15 @@ class BIF(Selector):
 
     Parameters
     ----------
-    n_features_to_select : int, float or None, default=None
-        Number of features to select: a number, a share in (0, 1], or None for half. May be changed after ``fit``.
-    criterion, cv, scoring, device
+    n_features_to_select, criterion, cv, scoring, device, n_jobs
         As in `DAF`.
-    n_jobs : int or None, default=None
-        Number of workers; the result is the same for any number.
 
     Attributes
     ----------
     scores_ : array of shape (n_features,)
         J of each feature alone, to 12 digits.
-    ranking_, support_ : array of shape (n_features,)
-        Ranks (1 is best, ties go to the lower column), and the mask of the selected features.
+    ranking_, support_
+        As in `DAF`.
 
     References
     ----------

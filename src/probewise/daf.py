@@ -128,10 +128,8 @@ class DAF(RunResultsMixin, Selector):
     ----------
     scores_ : array of shape (n_features,)
         The coefficient; NaN for a feature that was in no probe or in all probes.
-    ranking_ : array of shape (n_features,)
-        Rank of each feature, 1 is best; ties go to the lower column, NaN comes last.
-    support_ : array of shape (n_features,)
-        Mask of the selected features.
+    ranking_, support_ : array of shape (n_features,)
+        Ranks (1 is best, ties go to the lower column, NaN comes last), and the mask of the selected features.
     std_errors_ : array of shape (n_features,)
         Standard errors of the scores over other random probes of the same rows (Welch's); not over new samples.
     p_values_, q_values_ : array of shape (n_features,)
@@ -139,20 +137,16 @@ class DAF(RunResultsMixin, Selector):
         methods `stands_out` and `needed` name the related features and those needed given the others.
     size_curve_ : SizeCurve
         With ``n_features_to_select="auto"``: the curve of `probewise.evaluation.nested_score`.
-    n_probes_ : int
-        Number of probes scored.
     history_ : dict of arrays
         One entry per look: probes, seconds, order_change (C), value_change (C2), relative_change, left_out. Replayed
         from the ledger when first used.
-    stop_reason_ : str
-        Why the run stopped, in words.
+    n_probes_, stop_reason_ : int, str
+        Number of probes scored, and why the run stopped.
     run_ : Run
         The finished run: ``run_.ledger.values()`` are J of probe 0, 1, ...; ``run_.feature_plan.probe(i)`` is probe i;
         ``run_.coefficient(name)``, ``run_.certainty()`` and more are computed from these.
-    criterion_ : Criterion
-        The criterion used.
-    notes_ : list of str
-        What may be wrong with the rows or the target, such as replicates; also given as warnings.
+    criterion_, notes_ : Criterion, list of str
+        The criterion used, and what may be wrong with the rows or the target, such as replicates.
 
     Notes
     -----

@@ -35,16 +35,7 @@ OPENML: dict[str, tuple[str | int, ...]] = {
 
 @dataclass(frozen=True)
 class KnownTruth:
-    """A generated table whose informative columns are known.
-
-    Attributes
-    ----------
-    X : ndarray of shape (n_samples, n_features)
-    y : ndarray of shape (n_samples,)
-    informative : ndarray of int
-        The informative columns.
-    feature_names : list of str
-    """
+    """A generated table whose informative columns are known."""
 
     X: NDArray[np.float32]
     y: NDArray[np.int64]
@@ -147,26 +138,17 @@ def make_xor(
 
     Parameters
     ----------
-    n_samples, n_features : int, default=1000, 500
-        Size of the table.
+    n_samples, n_features, random_state
+        See `make_madelon`.
     n_pairs : int, default=1
         Number of pairs; it must be odd.
     spread : float, default=0.3
         Standard deviation of the noise of the pairs.
-    random_state : int, RandomState instance or None, default=None
-        Seed; an int gives the same data every time.
 
     Returns
     -------
     KnownTruth
         ``informative`` lists the columns pair by pair.
-
-    Examples
-    --------
-    >>> from probewise.datasets import make_xor
-    >>> data = make_xor(n_pairs=3, random_state=0)
-    >>> data.X.shape, len(data.informative)
-    ((1000, 500), 6)
     """
     if n_pairs < 1 or n_pairs % 2 == 0:
         raise ValueError(f"n_pairs={n_pairs} must be odd, so that the vote of the pairs is never a tie")
@@ -183,25 +165,14 @@ def make_xor(
 
 @dataclass(frozen=True, eq=False)
 class Dataset:
-    """A real data set.
-
-    Attributes
-    ----------
-    name : str
-    X : {ndarray, sparse matrix} of shape (n_samples, n_features)
-    y : ndarray of shape (n_samples,)
-    train_index, test_index : ndarray of int or None
-        The official split, if there is one.
-    more : dict of str to ndarray
-        The other arrays of the file.
-    """
+    """A real data set."""
 
     name: str
     X: Any
     y: NDArray[Any]
-    train_index: NDArray[np.int64] | None = None
+    train_index: NDArray[np.int64] | None = None  # the official split, if there is one
     test_index: NDArray[np.int64] | None = None
-    more: Mapping[str, NDArray[Any]] = field(default_factory=dict)
+    more: Mapping[str, NDArray[Any]] = field(default_factory=dict)  # the other arrays of the file
 
 
 def load(name: str, folder: str | PathLike[str] | None = None, *, openml: bool = False) -> Dataset:

@@ -172,18 +172,13 @@ class Discretizer(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         number (that many intervals of equal width). With these three, a column with at most three distinct values, or
         at most as many as levels, has one level for each value, and a value that more than half of the rows share has
         a level of its own.
-    discrete_features : "auto", bool or array-like, default="auto"
-        Columns in which every value has a code of its own: "auto" (columns of a frame with a category or boolean type,
-        or all columns of a boolean array), True, False, a mask, column numbers or column names.
-    n_jobs : int or None, default=None
-        Number of threads; the result does not depend on it.
+    discrete_features, n_jobs
+        See `DFE`.
 
     Attributes
     ----------
-    cut_points_ : sequence of arrays
-        Cut points of each column in ascending order; empty if no cut is worth its cost.
-    classes_ : array
-        The labels of y, for supervised methods.
+    cut_points_, classes_
+        See `DFE`.
 
     Notes
     -----

@@ -51,18 +51,9 @@ def require_complete(selector: Any) -> None:
 def executor(n_jobs: int | None = None, *, prefer: str = "threads") -> Map:
     """A map over workers; its results come in the order of the items, for any kind and number of workers.
 
-    Parameters
-    ----------
-    n_jobs : int or None, default=None
-        Number of workers, at most two per core or 16; None: 1, or the number set by ``joblib.parallel_config``; -1: all
-        cores. The joblib backend "dask" uses the whole cluster, whatever ``n_jobs``.
-    prefer : {"threads", "processes"}, default="threads"
-        Kind of workers, unless ``joblib.parallel_config(backend=...)`` is active.
-
-    Returns
-    -------
-    callable
-        Like the built-in ``map``.
+    ``n_jobs`` is the number of workers, at most two per core or 16; None: 1, or the number that
+    ``joblib.parallel_config`` sets; -1: all cores. Its backend replaces the kind that is preferred here ("threads" or
+    "processes"); the backend "dask" uses the whole cluster, whatever ``n_jobs``.
     """
     if (cluster_map := _cluster_map()) is not None:
         return cluster_map

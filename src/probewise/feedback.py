@@ -55,10 +55,8 @@ class FeedbackSession:
 
     Attributes
     ----------
-    rows : array of int
-        The labeled rows, in the order of their first label.
-    labels : array of bool
-        Their labels; True is relevant.
+    rows, labels : array of int, array of bool
+        The labeled rows, in the order of their first label, and whether they are relevant.
     features_ : array of int
         The columns that the last `ask` selected; empty if nothing was fitted yet.
 
@@ -207,32 +205,17 @@ class FeedbackSession:
 class FeedbackResult:
     """Precision of the search for each query class, round by round, among rows that were not labeled before.
 
-    Row 0 of each array is the search before any feedback, row r the search after r rounds.
-
-    Attributes
-    ----------
-    queries : array of shape (n_queries,)
-        The class of each query.
-    precision : array of shape (rounds + 1, n_queries)
-        Fraction of the returned rows that belong to the query's class; NaN if no unlabeled row is left.
-    possible : array of shape (rounds + 1, n_queries)
-        The largest precision that is possible: 1 until fewer rows of the class are left than are returned.
-    seconds, selection_seconds, training_seconds : array of shape (rounds + 1, n_queries)
-        Time to select features, train and rank; of selection alone, and of training alone.
-    n_features : array of shape (rounds + 1, n_queries)
-        Number of features of the trained classifier.
-    initial_rows : array of int
-        The rows labeled from the start, the same for every query.
+    Arrays are of shape (rounds + 1, n_queries): row 0 is the search before any feedback, row r after r rounds.
     """
 
-    queries: NDArray[Any]
-    precision: NDArray[np.float64]
-    possible: NDArray[np.float64]
-    n_features: NDArray[np.int64]
+    queries: NDArray[Any]  # the class of each query
+    precision: NDArray[np.float64]  # share of the returned rows that are of the class; NaN if no unlabeled row is left
+    possible: NDArray[np.float64]  # 1 until fewer rows of the class are left than are returned
+    n_features: NDArray[np.int64]  # of the trained classifier
     selection_seconds: NDArray[np.float64]
     training_seconds: NDArray[np.float64]
-    seconds: NDArray[np.float64]
-    initial_rows: NDArray[np.int64]
+    seconds: NDArray[np.float64]  # to select features, train and rank
+    initial_rows: NDArray[np.int64]  # labeled from the start, the same for every query
 
     @property
     def relative_precision(self) -> NDArray[np.float64]:
@@ -259,21 +242,14 @@ def relevance_feedback(
 ) -> FeedbackResult:
     """Simulate relevance feedback: a `FeedbackSession` for each class, with a user who is replaced by y.
 
-    For each query class, the labeled rows are positive (of that class) or negative (of any other class). In every round
-    the selector, if any, and the classifier are fitted on the labeled rows, the unlabeled rows of X are ranked, and the
-    first ``returned`` rows are returned. The user, simulated by y, labels them, and they join the labeled rows of the
-    query. Precision is the fraction of returned rows that belong to the query's class.
+    For each query class, the labeled rows are positive (of that class) or negative (of any other class).
 
     Parameters
     ----------
     X, y : array-like
         The table, such as images by features, and the true class of every row.
-    classifier : estimator
-        A scikit-learn classifier with ``decision_function`` or ``predict_proba``, such as
-        `AdaptiveRandomForestClassifier`. Its classes are 1 (positive) and 0. Rows are ranked by ``decision_function``
-        if it exists (see ``ranked_by``), and ties by row number.
-    selector : estimator or None, default=None
-        A scikit-learn selector, fitted on the labeled rows in every round; None for all features.
+    classifier, selector, ranked_by, random_state
+        See `FeedbackSession`. The classes are 1 (positive) and 0.
     initial : int, default=5
         Number of rows of each class that are labeled from the start, drawn at random once for all queries.
     rounds : int, default=10
@@ -283,11 +259,6 @@ def relevance_feedback(
     queries : iterable or None, default=None
         The classes to search for; None for all. The initial rows are drawn from all classes, so the result for a class
         does not depend on the other queries.
-    ranked_by : {"score", "distance"}, default="score"
-        "distance" ranks rows that are predicted positive before the others, and within each by the Euclidean distance
-        to the query in the selected features. The query is the mean of the initial rows of its class.
-    random_state : int, RandomState or None, default=None
-        Seed of the initial rows, and of every ``random_state`` of the classifier and selector that is None.
     n_jobs : int or None, default=None
         Number of workers, each with a query at a time; it changes nothing but the times.
 
@@ -297,13 +268,8 @@ def relevance_feedback(
 
     Notes
     -----
-    Differences from the paper: it ranks rows as an earlier paper of its authors does, by distance to the query
-    (``ranked_by="distance"``); the default here is the score. The paper chose the number of features by
-    cross-validation; here the selector decides.
-
-    The paper runs each query on the whole data set, so that rows may be returned that are labeled already, and does not
-    say whether they count. Here they are not returned: their precision would be memory. Feature selection is part of
-    every round, and initial rows are drawn at random.
+    Differences from the paper: it ranks rows by distance to the query (``ranked_by="distance"``), chooses the number of
+    features by cross-validation, and may return rows that are labeled already, whose precision would be memory.
 
     References
     ----------

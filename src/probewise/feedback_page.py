@@ -89,7 +89,7 @@ def serve(
     Parameters
     ----------
     session : FeedbackSession
-        It learns from the answers.
+        It learns from the answers, and is returned.
     pictures : array-like of shape (n_samples, height, width) or (n_samples, height, width, 3), or callable
         A picture for each row of the table, gray or in color. Bytes (uint8) are shown as they are, other numbers are
         scaled to the range of all pictures. A callable gets a row number and returns the content of an image file.
@@ -98,13 +98,7 @@ def serve(
     save_as : path-like, default=None
         File for `FeedbackSession.save`, written after every step; None: nothing is saved.
     open_page : callable, default=webbrowser.open
-        Called with the address of the page, which is also printed. The address contains a secret, and the page is
-        available on this computer only.
-
-    Returns
-    -------
-    FeedbackSession
-        The same session.
+        Called with the secret address of the page, which is available on this computer only.
     """
     picture = pictures if callable(pictures) else _as_files(pictures, session.X.shape[0])
     root, lock = f"/{secrets.token_urlsafe(16)}/", threading.Lock()

@@ -59,12 +59,8 @@ class SFFS(Selector):
     stop : stopping rule or None, default=None
         A rule of `probewise.stopping`, such as ``MaxTime(60)`` or ``MaxProbes(10_000)``, which counts subsets; the
         result is the best subset so far. None: search until the size is reached.
-    cv, scoring, device
+    cv, scoring, device, n_jobs, verbose
         As in `DAF`.
-    n_jobs : int or None, default=None
-        Workers; the result is the same for any number.
-    verbose : int or callable, default=0
-        1 shows live progress, in a terminal or a notebook; a function is called from time to time with a line of text.
 
     Attributes
     ----------
@@ -72,10 +68,8 @@ class SFFS(Selector):
         The best J and its subset for every size visited: ``{size: (J, (feature, ...))}``; a group counts as one.
     scores_ : array of shape (n_features,)
         The share of the sizes on the path whose subset contains the feature.
-    ranking_ : array of int of shape (n_features,)
-        1 is best; by ``scores_``, ties to the lower column.
-    support_ : array of bool of shape (n_features,)
-        The best subset of ``n_features_to_select`` features.
+    ranking_, support_
+        Ranks by ``scores_``, and the mask of the best subset of ``n_features_to_select`` features.
     n_evaluations_ : int
         Number of subsets scored.
     stop_reason_ : str

@@ -34,29 +34,16 @@ def least_shared(top: int, overlap: float) -> int:
 
 @dataclass(frozen=True)
 class Look:
-    """Measures of convergence at a look, compared with the previous look; NaN where undefined or not watched.
-
-    Attributes
-    ----------
-    n_probes, seconds : int, float
-        Probes and working time so far.
-    order_change, value_change, relative_change : float
-        C, C2, and C2 divided by the first C2 (2013, definitions 1, 2 and condition 2a), all for DAF0.
-    left_out : int
-        Number of features without a coefficient at one of the two looks.
-    overlap : dict of int to float
-        For each watched k, the share of the top k that odd and even blocks have in common.
-    confidence : dict of TopKConfidence to float
-        For each watched (k, overlap), the probability that at least this share of the top k are in the true top k (see
-        `probewise.engine.certainty`).
-    """
+    """Measures of convergence at a look, compared with the previous look; NaN where undefined or not watched."""
 
     n_probes: int
-    seconds: float
+    seconds: float  # working time so far
+    # C, C2, and C2 divided by the first C2 (2013, definitions 1, 2 and condition 2a), all for DAF0.
     order_change: float = float("nan")
     value_change: float = float("nan")
     relative_change: float = float("nan")
-    left_out: int = 0
+    left_out: int = 0  # features without a coefficient at one of the two looks
+    # For each watched k, the share of the top k that odd and even blocks have in common.
     overlap: dict[int, float] = field(default_factory=dict)
     confidence: dict[TopKConfidence, float] = field(default_factory=dict)
 
@@ -74,24 +61,13 @@ class TallySoFar(Protocol):
 
 @dataclass(frozen=True)
 class State:
-    """The state of a run at a block border.
-
-    Attributes
-    ----------
-    n_probes, seconds : int, float
-        Probes and working time so far.
-    tally : TallySoFar
-        Has ``mean`` (of J), ``covers(n_probes)`` and ``daf0()``.
-    looks : tuple of Look
-        The last two looks, the later one last.
-    current_scores : callable or None
-        In a tournament, a function that returns the coefficient of each unit now, NaN for dropped units.
-    """
+    """The state of a run at a block border."""
 
     n_probes: int
-    seconds: float
+    seconds: float  # working time so far
     tally: TallySoFar
-    looks: tuple[Look, ...] = ()
+    looks: tuple[Look, ...] = ()  # the last two looks, the later one last
+    # In a tournament: a function that returns the coefficient of each unit now, NaN for dropped units.
     current_scores: Callable[[], Any] | None = None
 
     @property
@@ -102,17 +78,12 @@ class State:
 class Rule:
     """Base of all rules: a pure predicate of a `State`, with a reason in words.
 
-    Attributes
-    ----------
-    watch : frozenset
-        The measures that the rule needs at looks: "order" (C), "value" (C2), a number k (the agreement of the two
-        halves on the top k), or a `TopKConfidence`. Other measures are not computed during the run.
-    max_probes : int or None
-        A number of probes that must not be exceeded, if the rule has one.
+    ``watch`` has the measures that the rule needs at looks: "order" (C), "value" (C2), a number k (the agreement of the
+    two halves on the top k), or a `TopKConfidence`. Other measures are not computed during the run.
     """
 
     watch: Watch = frozenset()
-    max_probes: int | None = None
+    max_probes: int | None = None  # a number of probes that must not be exceeded, if the rule has one
 
     def __call__(self, state: State) -> bool:
         raise TypeError("Rule is a base class: use a rule such as MaxProbes(1000)")
@@ -178,10 +149,7 @@ class AllOf(_Combined):
 class MaxTime(Rule):
     """Stops at the first block border after this many seconds of work, including earlier sessions of the run.
 
-    Parameters
-    ----------
-    seconds : float
-        The time to compile kernels, in the first run on a machine, does not count.
+    The time to compile kernels, in the first run on a machine, does not count.
     """
 
     seconds: float
@@ -208,13 +176,7 @@ class _ProbesRule(Rule):
 
 
 class MaxProbes(_ProbesRule):
-    """Stops after exactly this many probes (on its own or in ``|``; in ``&`` at the first block border after).
-
-    Parameters
-    ----------
-    n_probes : int
-        At least 1.
-    """
+    """Stops after exactly this many probes (on its own or in ``|``; in ``&`` at the first block border after)."""
 
     @property
     def max_probes(self) -> int:  # type: ignore[override]
@@ -231,13 +193,7 @@ class MaxProbes(_ProbesRule):
 
 
 class MinCoverage(_ProbesRule):
-    """Stops once every feature was in, and out of, at least this many probes (2011, eq. 16).
-
-    Parameters
-    ----------
-    n_probes : int
-        Number of probes with each feature, and of probes without it.
-    """
+    """Stops once every feature was in, and out of, at least this many probes (2011, eq. 16)."""
 
     def __call__(self, state: State) -> bool:
         return state.n_probes >= 2 * self.n_probes and state.tally.covers(self.n_probes)
@@ -269,11 +225,6 @@ class OrderChange(_ChangeRule):
     """Stops when C, the mean change of a feature's position between looks, falls below the threshold.
 
     It may never stop (2013, proposition 1): combine it with a limit.
-
-    Parameters
-    ----------
-    threshold : float
-        A number of positions.
     """
 
     watch = frozenset({ORDER})
@@ -281,13 +232,7 @@ class OrderChange(_ChangeRule):
 
 
 class ValueChange(_ChangeRule):
-    """Stops when C2, the mean change of the coefficients between looks, falls below the threshold.
-
-    Parameters
-    ----------
-    threshold : float
-        In units of the criterion.
-    """
+    """Stops when C2, the mean change of the coefficients between looks, falls below the threshold."""
 
     watch = frozenset({VALUE})
     measure, words = "value_change", "coefficients changed by {} on average since the previous look"
@@ -300,11 +245,6 @@ class RelativeChange(_ChangeRule):
     Coefficients are means over equal numbers of probes, so at look k C2 is about sqrt(1 + 1/k) / (k + 1) of its first
     value, whatever the data: 0.01 is reached near look 141, which is 56,000 probes with 400 probes per look. The rule
     is therefore a number of probes in another form; `Settled` depends on the data.
-
-    Parameters
-    ----------
-    threshold : float, default=0.01
-        A share.
     """
 
     threshold: float = 0.01

@@ -112,20 +112,15 @@ class Tournament(RunResultsMixin, Selector):
 
     Attributes
     ----------
-    ranking_ : array of shape (n_features,)
-        Rank of each feature; 1 is best.
     scores_ : array of shape (n_features,)
         The coefficient of each feature of the last round; NaN for features that were dropped before it. With classes
         and the default criterion, the standardized weight in the linear classifier is added, times the standard
         deviation of the coefficients and the squared skill of the classifier.
         ``run_.coefficient("regression")`` has the coefficients of all features.
-    std_errors_, p_values_, q_values_ : array of shape (n_features,)
-        As in `DAF`.
     class_weight_ : "balanced" or None
         "balanced" if a class is rare and all classes have the same weight.
-    run_ : Run
-        The finished run: settings, ledger, rounds, and what can be computed from them.
-    size_curve_, n_probes_, stop_reason_, history_, criterion_, notes_
+    ranking_, support_, std_errors_, p_values_, q_values_, run_, size_curve_, n_probes_, stop_reason_, history_,
+    criterion_, notes_
         As in `DAF`; ``history_["dropped_in_round"]`` is the round after which each feature was dropped, 0 for those
         of the last round.
 

@@ -19,11 +19,8 @@ from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.svm import SVC, SVR, LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
-import naive
 from probewise import BIF, DAF, SFFS
 from probewise.criteria import KNN, SVM, Linear, NaiveBayes, Separability, Tree
-from probewise.criteria.base import Target
-from probewise.criteria.predictions import FROM_COUNTS, PredictionScorer
 from probewise.criteria.scoring import ScoredTests
 from probewise.engine.probes import ProbePlan, Subsets
 from probewise.kernels import scores as kernels
@@ -229,24 +226,14 @@ def test_selectors_pass_it_on(selector, criterion):
         assert fitted.get_support(indices=True).tolist() == [2, 7]
 
 
-NAMED = [name for name in FROM_COUNTS if name not in OF_TWO]
+NAMED = [
+    *(f"{ratio}_{mean}" for ratio in ("f1", "precision", "recall") for mean in ("macro", "weighted")),
+    "matthews_corrcoef",
+]
 CUSTOM = {
     "scorer": make_scorer(fbeta_score, beta=2, average="macro"),
     "function": lambda estimator, X, y: np.mean(estimator.predict(X) == y) ** 2,
 }
-
-
-@pytest.mark.parametrize("weighted", [False, True])
-def test_scores_of_counts_equal_their_twin(weighted):
-    rng = np.random.default_rng(0)
-    for n_classes, n in ((2, 1), (2, 30), (2, 5), (4, 40)):
-        truth, predicted = rng.integers(0, n_classes, n), rng.integers(0, n_classes - (n == 5), (3, n))
-        weights = rng.choice([0.5, 1.0, 3.0], n) if weighted else None
-        for name in FROM_COUNTS if n_classes == 2 else NAMED:
-            score = PredictionScorer(name, Target(truth, np.arange(n_classes)))
-            ours = score.scores(truth, predicted.astype(float), np.empty(0) if weights is None else weights)
-            expected = [naive.prediction_score(name, truth.tolist(), line.tolist(), weights) for line in predicted]
-            np.testing.assert_allclose(ours, expected, rtol=1e-9, atol=1e-12)
 
 
 @pytest.mark.matrix(times=2)

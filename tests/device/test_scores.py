@@ -36,7 +36,6 @@ SPLITS = {
     "one left out": "loo",
     "rows tested twice": [(np.arange(40), np.arange(30, 50)), (np.arange(20, 60), np.arange(25))],
 }
-CLOSE = {"KNN": 1e-12, "Linear": 1e-5}  # float32 where only the leading class counts
 
 
 def assert_equals_cpu(bound, subsets=SUBSETS, close=1e-12):
@@ -56,7 +55,7 @@ def assert_equals_cpu(bound, subsets=SUBSETS, close=1e-12):
 @pytest.mark.parametrize("weights", [None, WEIGHTS], ids=["alike", "weights"])
 def test_every_score_is_that_of_the_cpu(criterion, scoring, target, cv, weights):
     bound = criterion.bind(X, TARGETS[target], cv, scoring=scoring, sample_weight=weights)
-    assert_equals_cpu(bound, close=CLOSE[type(criterion).__name__])
+    assert_equals_cpu(bound, close=1e-9)
 
 
 @pytest.mark.parametrize("cv", [3, SPLITS["rows tested twice"]], ids=["3 folds", "rows tested twice"])

@@ -25,17 +25,3 @@ def test_as_on_the_cpu(criterion, case, shape, dtype):
     bound = criterion.bind(X.astype(dtype), y, folds_of(shape, y)[0])
     subsets = Subsets.of(subsets_of(n_features, sizes) + subsets_of(n_features, [1, 2, 6], 1))
     np.testing.assert_array_equal(to_device(bound, DEVICE)(subsets), bound(subsets))
-
-
-@pytest.mark.skipif(DEVICE != "cuda", reason="no GPU here: test_knn interprets the kernels")
-@pytest.mark.parametrize("shape", [*SHAPES, *MANY, "thousands"])
-@pytest.mark.parametrize("dtype", [np.float64, np.float32])
-def test_rows_in_bundles(shape, dtype, monkeypatch):
-    """As there are where rows are many: here always."""
-    monkeypatch.setattr("probewise.kernels.device.neighbors_quick.MANY_ROWS", 0)
-    n, n_features, sizes = (SHAPES | MANY | {"thousands": (4500, 20, (4, 8, 20))})[shape]
-    subsets = Subsets.of(subsets_of(n_features, sizes) + subsets_of(n_features, [1, 2, 6], 1))
-    for case in CASES:
-        X, y = table(*case, n, n_features)
-        bound = KNN(3).bind(X.astype(dtype), y, 3 if shape == "thousands" else folds_of(shape, y)[0])
-        np.testing.assert_array_equal(to_device(bound, DEVICE)(subsets), bound(subsets), err_msg=str(case))

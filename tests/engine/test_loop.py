@@ -306,7 +306,7 @@ def test_relative_change_and_coverage_stop_at_the_first_border_where_they_hold()
     assert relative[-1] < 0.2
     assert not (relative[:-1] < 0.2).any()
     covered = run(MinCoverage(30))
-    assert covered.tally.coverage >= 30
+    assert covered.tally.covers(30)
     assert naive.coverage(list(PLAN.draw(0, covered.tally.n_probes - 50)), 30) < 30
 
 

@@ -99,25 +99,11 @@ class Criterion(BaseEstimator):
         scoring: Any = None,
         sample_weight: Any = None,
     ) -> BoundCriterion:
-        """Prepare the criterion for this data.
+        """The criterion bound to this data: a function of batches of subsets.
 
-        Parameters
-        ----------
-        X : array, sparse matrix or `Stored`, shape (n_samples, n_features)
-        y : array of shape (n_samples,), or None for a criterion that needs none
-        cv : int, cross-validation splitter, iterable or "loo", default=3
-            "loo" leaves out one row at a time.
-        groups : array of shape (n_samples,), optional
-            Groups of rows for a splitter that keeps them together.
-        scoring : str, callable or None
-            The score; None is the criterion's default score.
-        sample_weight : array of shape (n_samples,), optional
-            Passed only if the user gave weights: a criterion without weights may omit the parameter.
-
-        Returns
-        -------
-        BoundCriterion
-            A function of batches of subsets.
+        X is an array, a sparse matrix or a `Stored`; y is None for a criterion that needs none. ``cv``, ``groups`` and
+        ``scoring`` are as in `DAF`; ``cv="loo"`` leaves out one row at a time. ``sample_weight`` is passed only if the
+        user gave weights: a criterion without weights may omit the parameter.
         """
         raise TypeError(f"{type(self).__name__} must define bind")
 

@@ -1,9 +1,9 @@
-"""Base class of the criteria on a device: batches of subsets as padded tables, and test rows fold by fold."""
+"""Base class of the criteria on a device: batches of subsets as padded tables."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +18,6 @@ from .scoring_device import DeviceMeasure
 
 # Subsets are padded to the next of these sizes: few tables, and little padding in each.
 SIZE_STEPS = np.unique([*range(8, 256, 8), *range(256, 1024, 32), *np.round(1024 * 1.25 ** np.arange(40))]).astype(int)
-FOLDS_AT_A_TIME = 16
 BATCH_BYTES = 2**28  # memory for the tensors of a batch
 MOST_SUBSETS = 256
 REMEDY = "use device='cpu', fewer processes on this GPU, or fewer rows or features"
@@ -81,29 +80,6 @@ class DeviceScorer(ABC):
     def _scores(self, batch: Batch) -> Floats:
         """J of each subset."""
 
-    def _measured(
-        self,
-        batch: Batch,
-        chosen: NDArray[np.int64],
-        predict: Callable[[Tensor], tuple[Tensor, Tensor]],
-        at_a_time: Callable[[int], int],
-    ) -> Floats:
-        """J, and the accuracy of the arithmetic (subsets, 2), of the chosen subsets.
-
-        ``predict`` takes a table of subsets and returns predictions (subsets, tests), and a number per subset that says
-        how accurate the arithmetic was.
-        """
-        tables = [np.empty((0, 2))]
-        step = max(1, BATCH_BYTES // (8 * self.measure.n_tests))
-        for start in range(0, len(chosen), step):
-            subsets = chosen[start : start + step]
-            results = torch.empty((len(subsets), self.measure.n_tests + 1), dtype=torch.float64, device=self.device)
-            for positions, table in self.tables(batch, subsets, at_a_time):
-                predicted, accuracy = (part[: len(positions)] for part in predict(table))
-                results[positions, :-1], results[positions, -1] = predicted, accuracy.double()
-            tables.append(torch.stack([self.measure(results[:, :-1]), results[:, -1]], dim=1).cpu().numpy())
-        return np.concatenate(tables)
-
     def _send(self, values: Any) -> Tensor:
         return send_array(values, self.device)
 
@@ -126,24 +102,3 @@ class DeviceScorer(ABC):
 def at_a_time(n_bytes: float, batch_bytes: int = BATCH_BYTES, max_subsets: int = MOST_SUBSETS) -> int:
     """Number of subsets in a batch, from the bytes that each takes: enough to keep a GPU busy."""
     return int(np.clip(batch_bytes // max(1, n_bytes), 1, max_subsets))
-
-
-def stack_folds(tests: Sequence[Any]) -> NDArray[Any]:
-    """Rows of each fold as a table (folds, height), padded with -1."""
-    height = max(len(test) for test in tests)
-    table = np.full((len(tests), height), -1)
-    for fold, test in enumerate(tests):
-        table[fold, : len(test)] = test
-    return table
-
-
-def some_folds(n_folds: int) -> list[slice]:
-    """Slices of all folds, a few at a time."""
-    starts = range(0, n_folds, FOLDS_AT_A_TIME)
-    return [slice(start, min(start + FOLDS_AT_A_TIME, n_folds)) for start in starts]
-
-
-def take_test_rows(XT: Tensor, table: Tensor, folds: slice) -> Tensor:
-    """Test rows of subsets (folds, subsets, width, height) from XT (features + 1, all folds, height)."""
-    numbers = torch.arange(folds.start, folds.stop, device=XT.device)
-    return XT[table, numbers[:, None, None]]

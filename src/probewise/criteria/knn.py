@@ -41,8 +41,7 @@ class KNN(Criterion):
     row is left out in turn, and the score is that of all rows together.
 
     Distances come from products in float32 with a bound of their rounding error; where that leaves a neighbor open,
-    differences in float64 decide. So neither units nor offsets nor a code such as -999,999,999 for missing values cause
-    rounding errors. Probabilities of float32 data are computed in float32, others in float64.
+    differences in float64 decide.
 
     Parameters
     ----------

@@ -9,9 +9,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ..kernels.device import has_triton, score_kernels
+from ..kernels.device import has_triton
 from ..kernels.device.columns import batch_bytes, send, send_array
-from ..kernels.device.neighbors import BYTES_PER_PAIR, MANY_ROWS, TILE_ROWS, Rows, nearest, soft_votes, vote
+from ..kernels.device.neighbors import BYTES_PER_PAIR, TILE_ROWS, Rows, nearest, soft_votes, vote
 from ..kernels.device.scores import total
 from ..kernels.neighbors import tie_keys
 from ..kernels.scores import PROBABILITY, ROC_AUC
@@ -74,7 +74,7 @@ class DeviceKNN(DeviceScorer):
             )
         self.n_features, self.k, self.n_classes = bound.columns.n_features, bound.n_neighbors, bound.target.n_classes
         once = bound.measure.is_probability
-        tile = TILE_ROWS[bound.folds.n_rows > MANY_ROWS] if has_triton(self.device) else 1
+        tile = TILE_ROWS if has_triton(self.device) else 1
         parts = RowsByFold.of(bound.folds, together=bound.folds.is_partition, once=once, tile=tile)
         self.searches = [Search(self, part) for part in parts]
         self.neighbor_bytes = batch_bytes(self.device, sum(search.rows.XT.nbytes for search in self.searches))
@@ -101,7 +101,8 @@ class DeviceKNN(DeviceScorer):
     def _predicted(self, searches: list[Search], batch: Batch, chosen: NDArray[np.int64]) -> Tensor:
         """Predictions (chosen, tests): classes, shares of votes, or means of targets."""
         if self.n_classes and self.bound.measure.code not in (ROC_AUC, PROBABILITY):
-            return torch.cat([search.votes(batch, chosen, self.n_classes) for search in searches], dim=1)
+            votes = [vote(search.neighbors(batch, chosen)[0], self.n_classes) for search in searches]
+            return torch.cat(votes, dim=1)
         neighbors = [search.neighbors(batch, chosen) for search in searches]
         targets, distances = (torch.cat(parts, dim=1) for parts in zip(*neighbors, strict=True))
         if self.bound.measure.is_probability:
@@ -136,14 +137,6 @@ class Search:
         from ..kernels.device.neighbors_quick import QuickNeighbors
 
         return QuickNeighbors(self.rows, groups, queries, self.k, self.scorer.bound.measure.is_probability)
-
-    def votes(self, batch: Batch, chosen: NDArray[np.int64], n_classes: int) -> Tensor:
-        """Most frequent class of the neighbors (chosen, queries)."""
-        if self.quick is None:
-            return vote(self.neighbors(batch, chosen)[0], n_classes)
-        near, _ = self.quick.nearest(batch.features, batch.starts, batch.sizes, chosen)
-        predicted: Tensor = score_kernels(self.device).vote(near, self.targets, n_classes)
-        return predicted
 
     def neighbors(self, batch: Batch, chosen: NDArray[np.int64]) -> tuple[Tensor, Tensor]:
         """Targets and squared distances of neighbors (chosen, queries, k); sorted if J depends on distances."""

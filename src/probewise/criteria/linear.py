@@ -27,30 +27,20 @@ class Linear(Criterion):
     """Cross-validated score of a ridge classifier (accuracy) or ridge regression (R^2).
 
     Equal to ``cross_val_score`` of scikit-learn's ``RidgeClassifier(alpha)`` or ``Ridge(alpha)`` on the same folds, up
-    to rounding; all sums are in float64. No model is fitted twice: products of the probe's columns are summed per fold,
-    the training sums of a fold are those of the other folds, and one Cholesky factor serves all classes. With at least
-    as many features as rows, products of rows are used instead. Columns of any units may be mixed: if pivots show that
-    too many digits were lost, the probe is solved again by a QR factorization. On text, J is close to that of a linear
-    SVM.
+    to rounding; all sums are in float64. Columns of any units may be mixed: if pivots show that too many digits were
+    lost, the probe is solved again by a QR factorization. On text, J is close to that of a linear SVM.
 
-    ``scoring`` of ``bind``, or of the selector, is "accuracy" for classes or "r2" for numbers if None, or any other
-    score of predictions that scikit-learn knows by name or as a scorer. ``sample_weight`` counts in the fit and in the
-    score.
+    ``scoring`` and ``cv`` are as in `KNN`. ``sample_weight`` counts in the fit and in the score.
 
     With ``scoring="probability"`` J is the mean, over tested rows, of the probability of the row's own class,
-    softmax(2 f), where the decisions f are fitted to targets 1 and -1. With ``cv="loo"`` each row is left out in turn,
-    in closed form, and the score is that of all rows together.
+    softmax(2 f), where the decisions f are fitted to targets 1 and -1.
 
     Parameters
     ----------
     alpha : float, default=1.0
         Penalty on the squared weights, above 0; in the units of the data, so scale columns of different units.
-    task : {"auto", "classification", "regression"}, default="auto"
-        "auto" is regression if y has fractions or many distinct whole numbers.
-    missing : {"mean", "median"} or None, default=None
-        Replacement for NaN in dense X: mean or median of the column among the training rows of each fold, as a
-        ``SimpleImputer`` before the ridge model would fill it (0 if all training values are missing). Subsets with such
-        a column are slower. None refuses NaN, and ``cv="loo"`` allows none.
+    task, missing
+        As in `KNN`.
 
     Examples
     --------

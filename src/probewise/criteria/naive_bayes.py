@@ -36,11 +36,10 @@ class NaiveBayes(Criterion):
     of scikit-learn's ``GaussianNB`` on the same folds, except where the posteriors of two classes are equal up to
     rounding. Computations are in float64 for any X; scikit-learn computes in float32 if X is float32.
 
-    ``scoring`` (of ``bind`` or of the selector) is "accuracy" if None, or any other score of predictions that
-    scikit-learn knows by name or as a scorer. For "roc_auc" rows are ordered by the log odds; scikit-learn orders them
+    ``scoring`` and ``cv`` are as in `KNN`. For "roc_auc" rows are ordered by the log odds; scikit-learn orders them
     by the probability, which rounds to 1 for many rows. With ``scoring="probability"`` J is the mean posterior
     probability of the true class over all test rows. ``sample_weight`` counts in the moments, the class shares and the
-    score. With ``cv="loo"`` each row is left out once, and all rows are scored together.
+    score.
 
     The classifier never looks at two features together. A probe therefore costs little, and J rewards features that
     separate the classes on their own; it cannot see features that separate them only in combination.

@@ -156,17 +156,9 @@ class Tree(Criterion):
         Largest depth; None grows the tree until its leaves are pure, which also fits noise.
     min_samples_leaf : int, default=1
         Fewest rows of a leaf; larger is smoother and faster.
-    task : {"auto", "classification", "regression"}, default="auto"
-        "auto" is regression if y has fractions or many distinct whole numbers.
+    task
+        As in `KNN`.
 
-    Examples
-    --------
-    >>> from sklearn.datasets import load_iris
-    >>> from probewise.criteria import Tree
-    >>> from probewise.engine.probes import Subsets
-    >>> X, y = load_iris(return_X_y=True)
-    >>> Tree(max_depth=2).bind(X, y, cv=3)(Subsets.of([[0, 1], [3]])).round(3)
-    array([0.687, 0.94 ])
     """
 
     block_size = Scorer.block_size
@@ -200,12 +192,8 @@ class Function(Criterion):
     ----------
     function : callable
         Function of (X_subset, y) that returns J; columns come in the order of the probe, and y may be None.
-    name : str or None, default=None
-        Id of the criterion in a ledger. Required with a ledger, because the code of a function may change between
-        two runs.
-    error_score : float or "raise", default="raise"
-        J of a subset on which the function fails or returns a number that is not finite; "raise" ends the fit with an
-        error.
+    name, error_score
+        As in `Scorer`. A name is required with a ledger, because the code of a function may change between two runs.
     """
 
     block_size = 5

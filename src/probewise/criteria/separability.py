@@ -34,9 +34,8 @@ class Separability(Criterion):
         "bhattacharyya"   d = 1/8 m' A^-1 m + 1/2 ln( |A| / sqrt(|S_i| |S_j|) ),  A = (S_i + S_j) / 2
         "divergence"      d = 1/2 m' (S_i^-1 + S_j^-1) m + 1/2 tr(S_i^-1 S_j + S_j^-1 S_i) - |subset|
 
-    The first measures differences of means only; the others also measure differences of variance and correlation. The
-    divergence has no upper limit where a class has almost no variance; the Bhattacharyya distance grows with the
-    logarithm. All are computed on all rows: there is no cross-validation, and ``cv`` and ``groups`` are not used.
+    The first measures differences of means only; the others also measure differences of variance and correlation. All
+    are computed on all rows: there is no cross-validation, and ``cv`` and ``groups`` are not used.
 
     ``measure="clusters"`` needs no y and ignores it. Columns are standardized, the rows are divided into
     ``n_clusters`` clusters by k-means, and J is the share of the scatter between the clusters:
@@ -66,9 +65,6 @@ class Separability(Criterion):
     search that does needs a cross-validated criterion. DAF compares probes with a feature to probes without it, and
     sizes are drawn alike for every feature, so the growth adds the same to every coefficient, and some noise, which
     ``coefficient="daf2"`` and a smaller ``max_probe_size`` reduce.
-
-    J does not change when a constant is added to a column or a column is rescaled. The standardized columns of dense X
-    are stored if they take at most 1 GiB; otherwise the columns of each probe are standardized when it is scored.
 
     References
     ----------

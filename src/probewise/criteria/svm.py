@@ -33,9 +33,7 @@ class SVM(Criterion):
     """Cross-validated score of a support vector machine with a linear or a Gaussian kernel.
 
     The score equals ``cross_val_score`` of scikit-learn's estimator on the same folds: ``LinearSVC`` or ``SVC`` for
-    classes, and ``SVR`` or, on the target minus its training mean, ``LinearSVR`` for numbers. ``scoring`` (of ``bind``
-    or of the selector) is "accuracy" for classes and "r2" for numbers if None, or any other score of predictions that
-    scikit-learn knows by name or as a scorer.
+    classes, and ``SVR`` or, on the target minus its training mean, ``LinearSVR`` for numbers; ``scoring`` as in `KNN`.
 
     This is the slowest criterion: every probe is fitted in every fold. Training takes longest if the columns differ in
     scale, so scale them first. liblinear stops after 1,000 passes over the rows, converged or not.
@@ -53,8 +51,8 @@ class SVM(Criterion):
         cross-validation on the same folds and on all features, or on 2,000 evenly spaced ones if there are more.
         ``C`` and ``gamma`` are then not used; the bound criterion has the chosen values as attributes. Among equal
         scores the smaller C wins, then the smaller gamma.
-    task : {"auto", "classification", "regression"}, default="auto"
-        "auto" is regression if y has fractions or many distinct whole numbers.
+    task
+        As in `KNN`.
 
     References
     ----------

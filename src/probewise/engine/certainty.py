@@ -5,7 +5,6 @@ infinitely many probes of the same rows, and an estimate is the truth plus norma
 a known standard error. Features on top are there partly by chance, so the prior distribution of the truths is estimated
 from all coefficients together (empirical Bayes); with it, the coefficient of a feature gives the posterior of its
 truth. The true rank of a feature is one more than the number of truths above its own. No random numbers are used.
-
 """
 
 from __future__ import annotations
@@ -44,17 +43,6 @@ class Certainty:
 
     Features without a coefficient (NaN) are ranked last.
 
-    Parameters
-    ----------
-    coefficients : array of shape (n_features,)
-        Larger is better.
-    std_errors : array of shape (n_features,)
-        The standard error of each coefficient.
-    names : sequence of str, default=None
-        Names of the features, for display.
-
-    Notes
-    -----
     Intervals of coefficients hold for each feature separately. Statements about ranks hold on average over the features
     of a run, but not for a feature chosen because its truth is known. Errors of different features are treated as
     independent, which those of random probes nearly are.
@@ -202,16 +190,12 @@ def _moderated_variance(side: PowerSums) -> Floats:
 
 
 class Bins(NamedTuple):
-    """Features with nearly equal coefficients and errors, treated as one, which makes a million features affordable.
+    """Features with nearly equal coefficients and errors, treated as one, which makes a million features affordable."""
 
-    ``values`` and ``errors`` (bins,) are the coefficient (ascending) and the standard error, both in units of the
-    range; ``counts`` (bins,) is the number of features; ``of_feature`` (n_features,) is the bin of each feature.
-    """
-
-    values: Floats
-    errors: Floats
-    counts: Floats
-    of_feature: Ints
+    values: Floats  # the coefficient, ascending, in units of the range
+    errors: Floats  # the standard error, in the same units
+    counts: Floats  # the number of features
+    of_feature: Ints  # (n_features,) the bin of each feature
 
     @classmethod
     def of(cls, coefficients: Floats, std_errors: Floats) -> Bins:

@@ -66,23 +66,8 @@ class Ledger:
     A block is one row of a table, written in one transaction: after a crash the file has every block that was appended,
     complete. An open file is locked; a second process gets an error at once.
 
-    Parameters
-    ----------
-    path : path or None
-        The file; None keeps the run in memory, with 8 bytes per probe.
-    settings : dict
-        The identity of the run, as plain JSON values. If the file has a run with other settings, an error says what
-        differs.
-    notes : dict
-        Other values to store with a new run (feature names, versions); they are not compared.
-
-    Examples
-    --------
-    >>> from probewise.engine.ledger import Ledger
-    >>> ledger = Ledger(settings={"seed": 7})
-    >>> ledger.append([0.5, 0.75], seconds=0.1)
-    >>> ledger.n_probes, ledger.values().tolist()
-    (2, [0.5, 0.75])
+    ``settings`` are the identity of the run, as plain JSON values: if the file has a run with other settings, an error
+    says what differs. ``notes`` are stored with a new run (feature names, versions) and not compared.
     """
 
     def __init__(

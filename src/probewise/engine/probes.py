@@ -63,30 +63,14 @@ class Round:
 class ProbePlan:
     """The endless list of probes of a run.
 
-    Parameters
-    ----------
-    n_features : int
-        Number of features N.
-    max_size : int or None
-        Largest probe size tau: a size is drawn uniformly from 1..min(N, tau), then that many distinct features.
-    inclusion : float or None
-        If given, every feature is in a probe with this probability instead (2011, eq. 4). An empty probe is drawn
-        again, and ``max_size`` is not used.
-    seed : int
-        0 <= seed < 2**64.
-
-    Examples
-    --------
-    >>> from probewise.engine.probes import ProbePlan
-    >>> plan = ProbePlan(n_features=1000, max_size=5, seed=7)
-    >>> plan.probe(3).tolist() == plan.draw(0, 10)[3].tolist()
-    True
+    A size is drawn uniformly from 1 to the largest size, then that many distinct features. With ``inclusion`` every
+    feature is in a probe with this probability instead (2011, eq. 4), and an empty probe is drawn again.
     """
 
     n_features: int
     max_size: int | None = None
     inclusion: float | None = None
-    seed: int = 0
+    seed: int = 0  # 0 <= seed < 2**64
 
     @property
     def rounds(self) -> tuple[Round, ...]:

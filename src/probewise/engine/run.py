@@ -29,33 +29,15 @@ NextPlan = Callable[[ProbePlan, Ledger, int], ProbePlan]
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """A finished run of probes.
+    """A finished run of probes."""
 
-    Attributes
-    ----------
-    plan : ProbePlan
-        The probes in units, with the rounds of a tournament; ``feature_plan`` has them in features.
-    ledger : Ledger
-        ``ledger.values()`` are J of probe 0, 1, ...
-    tally : Tally
-        Sums of J per unit; ``feature_tally`` has them per feature.
-    settings : Settings
-        The settings of the run, which the ledger stores too.
-    stop_reason : str or None
-        Why the run stopped, in words; None for an unfinished run.
-    interrupted : bool
-        Whether something other than the stopping rule ended the run.
-    ranked_by : str
-        The coefficient by which features are ranked; the default in all methods.
-    """
-
-    plan: ProbePlan
-    ledger: Ledger
-    tally: Tally
+    plan: ProbePlan  # in units, with the rounds of a tournament; ``feature_plan`` has it in features
+    ledger: Ledger  # ``ledger.values()`` are J of probe 0, 1, ...
+    tally: Tally  # sums of J per unit; ``feature_tally`` has them per feature
     settings: Settings
-    stop_reason: str | None = None
-    interrupted: bool = False
-    ranked_by: str = "daf0"
+    stop_reason: str | None = None  # None for an unfinished run
+    interrupted: bool = False  # by something other than the stopping rule
+    ranked_by: str = "daf0"  # the coefficient by which features are ranked; the default in all methods
     _coefficients: dict[str, tuple[Floats, Floats]] = field(default_factory=dict, repr=False)
 
     @classmethod
@@ -169,13 +151,8 @@ class Run:
 
         They describe other random probes of the same rows, not new samples: the truth is what infinitely many probes of
         these rows would give. Features that were not probed, or dropped before the last round, are NaN; features of a
-        group count one by one.
-
-        Parameters
-        ----------
-        coefficient : str or None, default=None
-            None is the coefficient of the ranking. "regression" is shrunken: its intervals describe how stable the
-            number is, not how large the effect is. For "daf2", J is scaled by the deviations found so far.
+        group count one by one. None is the coefficient of the ranking. "regression" is shrunken: its intervals describe
+        how stable the number is, not how large the effect is.
         """
         name = self.ranked_by if coefficient is None else coefficient
         scores, errors = self.unit_coefficient(name)
@@ -309,7 +286,8 @@ class RunningStats:
                 self.first_change = value
         if ORDER in self.watch:
             positions_now = positions(self.coefficients)
-            order = sums.order_change(coefficients_before, self.positions_before, self.coefficients, positions_now)
+            known = ~np.isnan(coefficients_before - self.coefficients)
+            order = np.abs(positions_now - self.positions_before)[known].mean() if known.any() else np.nan
             self.positions_before = positions_now
         return Look(
             n_probes=self.n_known,

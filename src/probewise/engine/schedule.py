@@ -48,14 +48,6 @@ class TournamentPlan(ProbePlan):
     """Probes in rounds, each among fewer features than the round before.
 
     Sizes are uniform from 1 to ``max_size``, or to three tenths of the features of the round if that is less.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from probewise.engine.schedule import TournamentPlan
-    >>> plan = TournamentPlan(1000, 200, seed=7).with_round(400, np.array([3, 14, 15, 92]))
-    >>> sorted(set(plan.draw(400, 500).indices.tolist()))
-    [3, 14, 15, 92]
     """
 
     later: tuple[Round, ...] = field(default=(), kw_only=True)

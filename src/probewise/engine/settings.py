@@ -25,6 +25,9 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 DEFAULT_PROBE_SIZE = 200
 COMMAND: ContextVar[list[str] | None] = ContextVar("COMMAND", default=None)
+IDENTITY = ("seed", "inclusion", "criterion", "scoring", "data", "target", "folds", "sample_weight", "adjust", "scale")
+NOTES = ("feature_names", "version", "block_size", "check_every", "cv")
+OPTIONAL_NOTES = ("command", "uneven", "rows_used")  # only where they are not None
 UNNAMED = " (unnamed)"  # ends the description of a function or object that has no name
 MAX_BLOCK_FEATURES = 2**30  # features in all probes of a block
 MAX_FEATURES = 10**7  # a damaged file may claim more, which would only exhaust the memory
@@ -122,57 +125,31 @@ class Settings:
 
     def identity(self) -> dict[str, Any]:
         """The values that two runs must share to be the same run, as plain JSON."""
-        identity: dict[str, Any] = {
-            "seed": self.seed,
-            "shape": list(self.shape),
-            "max_probe_size": self.first_plan().max_size,
-            "inclusion": self.inclusion,
-            "criterion": self.criterion,
-            "scoring": self.scoring,
-            "data": self.data,
-            "target": self.target,
-            "folds": self.folds,
-            "sample_weight": self.sample_weight,
-            "adjust": self.adjust,
-            "units": None,
-            "categorical": None if self.categorical is None else self.categorical.tolist() or None,
-            "scale": self.scale,
-        }
+        identity: dict[str, Any] = {name: getattr(self, name) for name in IDENTITY}
+        identity["shape"], identity["max_probe_size"] = list(self.shape), self.first_plan().max_size
+        identity["categorical"] = None if self.categorical is None else self.categorical.tolist() or None
         if self.missing is not None:
             identity["missing"] = self.missing
         if self.schedule is not None:
-            schedule = self.schedule
-            identity["tournament"] = [schedule.n_probes, *schedule.ends]
-            identity["protected"] = [schedule.protected_above, fingerprint(schedule.protected)]
-        if self._has_special_units:
-            units = self.units
-            parts = (units.members.indices, units.members.offsets, units.kept)
-            identity["units"] = fingerprint(*parts)
+            identity["tournament"] = [self.schedule.n_probes, *self.schedule.ends]
+            identity["protected"] = [self.schedule.protected_above, fingerprint(self.schedule.protected)]
+        members, kept = self.units.members, self.units.kept
+        special = self._has_special_units
+        identity["units"] = fingerprint(members.indices, members.offsets, kept) if special else None
         return identity
 
     def notes(self) -> dict[str, Any]:
         """Other values that are stored, so that a ledger alone is enough to make a ranking."""
-        notes: dict[str, Any] = {
-            "feature_names": self.feature_names,
-            "version": self.version,
-            "block_size": self.block_size,
-            "check_every": self.check_every,
-            "cv": self.cv,
-        }
+        notes: dict[str, Any] = {name: getattr(self, name) for name in NOTES}
+        notes |= {name: getattr(self, name) for name in OPTIONAL_NOTES if getattr(self, name) is not None}
         if self._has_special_units:
             notes["unit_members"] = _packed(self.units.members.indices)
             notes["unit_sizes"] = _packed(self.units.members.sizes)
             notes["unit_always"] = _packed(self.units.kept)
         if self.schedule is not None:
             notes["protected_units"] = _packed(self.schedule.protected)
-        if self.command is not None:
-            notes["command"] = self.command
         if self.uninformative is not None and len(self.uninformative):
             notes["uninformative"] = _packed(self.uninformative)
-        if self.uneven is not None:
-            notes["uneven"] = list(self.uneven)
-        if self.rows_used is not None:
-            notes["rows_used"] = self.rows_used
         return notes
 
     @property
@@ -221,15 +198,8 @@ def _read(stored: Mapping[str, Any]) -> dict[str, Any]:
     _require(sizes["block_size"] * (units.n_units if inclusion else sizes["max_probe_size"] or 1) <= MAX_BLOCK_FEATURES)
     words = {name: stored.get(name) for name in ("data", "target", "folds", "sample_weight", "adjust", "scoring", "cv")}
     _require(all(text is None or isinstance(text, str) for text in words.values()))
-    return {
-        **sizes,
-        **words,
-        **_read_notes(stored, n_features),
-        "criterion": str(stored.get("criterion")),
-        "units": units,
-        "schedule": _read_schedule(stored, units),
-        **_read_rows(stored),
-    }
+    others = {"criterion": str(stored.get("criterion")), "units": units, "schedule": _read_schedule(stored, units)}
+    return {**sizes, **words, **others, **_read_notes(stored, n_features), **_read_rows(stored)}
 
 
 def _require(*conditions: Any) -> None:

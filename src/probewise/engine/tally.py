@@ -23,23 +23,13 @@ MIN_PROBES_PER_MEAN = 20  # neighboring sizes share a mean until they have this 
 class Tally:
     """Count, sum and sum of squares of J over all probes, and over the probes that contain each feature.
 
-    Sums are of ``J - shift``, so that no digits are lost where J is large compared with its standard deviation. Tallies
-    of different probes can be added; if their shifts differ, the sum has the shift of the first.
-
-    Attributes
-    ----------
-    n_probes, total, total_square : int, float, float
-        Count, sum and sum of squares over all probes.
-    table : array of shape (n_features, 3)
-        Count, sum and sum of squares over the probes that contain each feature.
-    shift : float
-        The number subtracted from every J.
+    Sums are of ``J - shift``, so that no digits are lost where J is large compared with its standard deviation.
     """
 
     n_probes: int
     total: float
     total_square: float
-    table: Floats
+    table: Floats  # (n_features, 3): count, sum and sum of squares over the probes that contain each feature
     shift: float = 0.0
 
     @classmethod
@@ -59,29 +49,6 @@ class Tally:
             sheet.add(subsets, values)
         return sheet.view()
 
-    def __add__(self, other: Tally) -> Tally:
-        if self.n_features != other.n_features:
-            raise ValueError(f"tallies of {self.n_features} and {other.n_features} features cannot be added")
-        other = other.shifted(self.shift)
-        return Tally(
-            self.n_probes + other.n_probes,
-            self.total + other.total,
-            self.total_square + other.total_square,
-            self.table + other.table,
-            self.shift,
-        )
-
-    def shifted(self, shift: float) -> Tally:
-        """Change the shift without changing J."""
-        if shift == self.shift:
-            return self
-        move = self.shift - shift
-        table = self.table.copy()
-        table[:, 2] += move * (2 * table[:, 1] + move * table[:, 0])
-        table[:, 1] += move * table[:, 0]
-        total_square = self.total_square + move * (2 * self.total + move * self.n_probes)
-        return Tally(self.n_probes, self.total + move * self.n_probes, total_square, table, shift)
-
     @property
     def n_features(self) -> int:
         return len(self.table)
@@ -96,20 +63,18 @@ class Tally:
         """Mean J over all probes."""
         return self.shift + self.total / self.n_probes if self.n_probes else np.nan
 
-    @property
-    def coverage(self) -> int:
-        """Smallest number of probes with a feature, or without it, over all features (2011, eq. 16)."""
-        return int(min(self.table[:, 0].min(initial=self.n_probes), self.n_probes - self.table[:, 0].max(initial=0)))
-
     def covers(self, n_probes: int) -> bool:
-        """Whether ``coverage`` is at least ``n_probes``; stops at the first feature where it is not."""
-        return bool(sums.is_covered(self.table, self.n_probes, n_probes))
+        """Whether every feature is in, and out of, at least ``n_probes`` probes (2011, eq. 16)."""
+        inside = self.table[:, 0]
+        return bool((inside >= n_probes).all() and (self.n_probes - inside >= n_probes).all())
 
     def daf0(self) -> Floats:
         """Mean J of probes with the feature minus mean J of probes without it (2011, eq. 7)."""
-        out = np.empty(self.n_features)
-        sums.mean_differences(self.table, self.n_probes, self.total, out)
-        return out
+        inside, with_it = self.table[:, 0], self.table[:, 1]
+        outside = self.n_probes - inside
+        with np.errstate(divide="ignore", invalid="ignore"):
+            difference = with_it / inside - (self.total - with_it) / outside
+        return np.where((inside > 0) & (outside > 0), difference, np.nan)
 
     def daf1(self) -> Floats:
         """DAF0 divided by the count-weighted mean of the two standard deviations (2011, eq. 10)."""

@@ -53,20 +53,14 @@ class CFS(StepwiseFilter):
         and the merit after each step.
     scores_ : array of shape (n_features,)
         Symmetrical uncertainty with the class.
-    ranking_, support_ : array of shape (n_features,)
-        Ranks (1 is best: the subset in its order, then the others by ``scores_``), and the mask of the subset.
-    redundancy_, partners_ : array of shape (n_features,)
-        The largest symmetrical uncertainty with another feature of the subset, and that feature (-1 if there is none);
-        ``explain(feature)`` describes both.
     n_expanded_ : int
         Number of expanded subsets, which are those whose neighbors were evaluated.
-    cut_points_, classes_
-        See `DFE`.
+    ranking_, support_, redundancy_, partners_, cut_points_, classes_
+        See `MRMR`; redundancy is the symmetrical uncertainty with another feature of the subset.
 
     Notes
     -----
-    Ties go to the lower column. If no feature has information about the class, the lowest column is selected, so that a
-    pipeline does not fail.
+    If no feature has information about the class, the lowest column is selected, so that a pipeline does not fail.
 
     References
     ----------

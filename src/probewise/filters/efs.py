@@ -25,11 +25,8 @@ class EFS(StepwiseFilter):
 
     Parameters
     ----------
-    n_features_to_select : int, float or None, default=None
-        Number of features to select, a share in (0, 1], or None for half. May be changed after ``fit``; a larger number
-        adds features by their final importance.
-    discretization, discrete_features, n_jobs
-        See `DFE`.
+    n_features_to_select, discretization, discrete_features, n_jobs
+        See `DFE`. A larger number after ``fit`` adds features by their final importance.
     threshold : float or tuple, default=1e-6
         Features with a lower importance are discarded; ``("top", 900)`` is the 900th largest B_g, as in the paper's
         experiments on genes. A higher threshold is faster, and fewer features are ranked by their redundancy.
@@ -45,17 +42,12 @@ class EFS(StepwiseFilter):
         The selected features in order, and their importance at that step, which never rises.
     scores_ : array of shape (n_features,)
         The last importance of each feature.
-    ranking_, support_ : array of shape (n_features,)
-        Ranks (1 is best, selected features come first, ties go to the lower column), and the mask of selected features.
-    redundancy_, partners_ : array of shape (n_features,)
-        The largest Corrn with a selected feature, and that feature (-1 if there is none); ``explain(feature)``
-        describes both.
     discarded_ : array of bool of shape (n_features,)
         Mask of the features discarded by the threshold.
     threshold_, largest_correlation_ : float
         The threshold as a number, and the divisor of Corr.
-    cut_points_, classes_
-        See `DFE`.
+    ranking_, support_, redundancy_, partners_, cut_points_, classes_
+        See `MRMR`; redundancy is Corrn.
 
     References
     ----------

@@ -38,19 +38,12 @@ class FCBF(StepwiseFilter):
         The selected features, best first.
     scores_ : array of shape (n_features,)
         Symmetrical uncertainty with the class.
-    ranking_, support_ : array of shape (n_features,)
-        Ranks (1 is best: the selected features in order, then the others by ``scores_``), and the mask of selected
-        features.
-    redundancy_, partners_ : array of shape (n_features,)
-        The largest symmetrical uncertainty with another selected feature, and that feature (-1 if there is none);
-        ``explain(feature)`` describes both.
-    cut_points_, classes_
-        See `DFE`.
+    ranking_, support_, redundancy_, partners_, cut_points_, classes_
+        See `MRMR`.
 
     Notes
     -----
-    Ties go to the lower column. If no feature passes the threshold, the best one is selected, so that a pipeline does
-    not fail.
+    If no feature passes the threshold, the best one is selected, so that a pipeline does not fail.
 
     References
     ----------

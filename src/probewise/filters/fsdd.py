@@ -41,25 +41,21 @@ class FSDD(Selector):
 
     Parameters
     ----------
-    n_features_to_select : int, float or None, default=None
-        Number of features to select, a share in (0, 1], or None for half. May be changed after ``fit``.
+    n_features_to_select, n_jobs
+        See `DFE`.
     beta : float, default=2.0
         Weight of the variance within classes in eq. 2, at least 0. By the paper's definitions, d_b − b d_w corresponds
         to ``beta = 2 b``. The order of features hardly depends on ``beta`` (see Notes).
     overlap : bool, default=False
         Whether the variance within two classes counts less if the classes overlap less (see Notes), so that a feature
         with wide but separate classes is not penalized. The paper suggests this as future work.
-    n_jobs : int or None, default=None
-        Number of threads; the result does not depend on it.
 
     Attributes
     ----------
     scores_ : array of shape (n_features,)
         The discriminant; NaN for a feature that is constant or has values in fewer than two classes.
-    ranking_, support_ : array of shape (n_features,)
-        Ranks (1 is best, ties go to the lower column, NaN is last), and the mask of selected features.
-    classes_ : array of shape (n_classes,)
-        The sorted labels.
+    ranking_, support_, classes_
+        See `DFE`.
     counts_, means_ : array of shape (n_classes, n_features)
         Number of values that are not missing, and the class means (NaN if a class has no values).
     between_, within_, variances_ : array of shape (n_features,)
@@ -85,8 +81,6 @@ class FSDD(Selector):
     these means and the mean of both variances: 1 for a class with itself, and 0 for two classes that are far apart.
     With a separate variance for each class, a class that only contains zeros would overlap with no other class, which
     does harm if most values are zero.
-
-    Each feature is scored without the others, so two copies of a good feature both get a good score.
 
     NaN is a missing value: n_i and N of that feature are smaller. Zeros of sparse data are values. Data are read once
     and without a copy; only float16, arrays that are not contiguous and columns with NaN are copied, a few columns at a
@@ -213,20 +207,11 @@ class ClassMoments:
     """Count, mean and scatter (sum of squared distances from the mean) of every feature in every class.
 
     The sum of the moments of different rows (Chan's formula) is the moments of all these rows.
-
-    Attributes
-    ----------
-    origins : array of shape (n_features,)
-        One value of each feature, from which means are measured.
-    counts : array of int of shape (n_classes, n_features)
-        Number of values that are not NaN; the shape is (n_classes, 1) if there is no NaN at all.
-    offsets, scatters : array of shape (n_classes, n_features)
-        Mean minus origin (0 if a class has no values), and the scatter.
     """
 
-    origins: Floats
-    counts: Integers
-    offsets: Floats
+    origins: Floats  # one value of each feature, from which means are measured
+    counts: Integers  # (n_classes, n_features) values that are not NaN; (n_classes, 1) if there is no NaN at all
+    offsets: Floats  # mean minus origin (0 if a class has no values)
     scatters: Floats
 
     @classmethod

@@ -30,23 +30,23 @@ class InformationFilter(StepwiseFilter):
         self.relevance_ = codes.against(classes, map=map).information
         values, last_values = self.relevance_, self.relevance_.copy()
         self._reset_redundancy(codes.n_columns)
-        self._accumulated = np.zeros(codes.n_columns)
-        is_candidate = np.ones(codes.n_columns, dtype=bool)
+        accumulated, is_candidate = np.zeros(codes.n_columns), np.ones(codes.n_columns, dtype=bool)
         order: list[int] = []
         for _ in range(self._n_selected(codes.n_columns)):
             if order:
-                values = self._values(codes, classes, order[-1], len(order), map)
+                values, accumulated = self._values(codes, classes, order[-1], len(order), accumulated, map)
                 last_values[is_candidate] = values[is_candidate]
             order.append(first_best(values, is_candidate))
             is_candidate[order[-1]] = False
-        del self._accumulated
         self.gains_ = last_values[order]
         self._rank_by_order(order, last_values)
         return self
 
     @abstractmethod
-    def _values(self, codes: Codes, classes: Integers, latest: int, n_selected: int, map: Map) -> Floats:
-        """Value of each feature, after ``latest`` was added to the selected features."""
+    def _values(
+        self, codes: Codes, classes: Integers, latest: int, n_selected: int, accumulated: Floats, map: Map
+    ) -> tuple[Floats, Floats]:
+        """Value of each feature, after ``latest`` was added to the selected features; and the accumulated sums."""
 
     def _against(self, codes: Codes, latest: int, sums: Floats, map: Map) -> Shared:
         """Joint counts of all features with the latest one; adds their mutual information to ``sums``."""
@@ -63,9 +63,8 @@ class MRMR(InformationFilter):
 
     Parameters
     ----------
-    n_features_to_select : int, float or None, default=None
-        Number of features to select, a share in (0, 1], or None for half. May be changed after ``fit``; a larger number
-        adds features by their last value.
+    n_features_to_select, discrete_features, n_jobs
+        See `DFE`. A larger number after ``fit`` adds features by their last value.
     levels : str or int, default="sigma"
         Discretization of numbers: "sigma" (three levels, split one standard deviation below and above the mean), "mean"
         (two levels), a number of intervals of equal width, "auto" (two to ten intervals of equal width, as many as
@@ -74,8 +73,6 @@ class MRMR(InformationFilter):
         has one level for each, and a value that more than half of the rows share has a level of its own.
     scheme : {"difference", "quotient"}, default="difference"
         MID, I(f; C) - mean I(f; g), or MIQ, I(f; C) / mean I(f; g).
-    discrete_features, n_jobs
-        See `DFE`.
 
     Attributes
     ----------
@@ -125,12 +122,14 @@ class MRMR(InformationFilter):
         check_parameter("scheme", self.scheme, "difference", "quotient")
         return super().fit(X, y)
 
-    def _values(self, codes: Codes, classes: Integers, latest: int, n_selected: int, map: Map) -> Floats:
-        self._against(codes, latest, self._accumulated, map)
-        redundancy = self._accumulated / n_selected
-        if self.scheme == "difference":
-            return self.relevance_ - redundancy
-        return self.relevance_ / np.maximum(redundancy, 1e-12)
+    def _values(
+        self, codes: Codes, classes: Integers, latest: int, n_selected: int, accumulated: Floats, map: Map
+    ) -> tuple[Floats, Floats]:
+        self._against(codes, latest, accumulated, map)
+        redundancy = accumulated / n_selected
+        is_difference = self.scheme == "difference"
+        values = self.relevance_ - redundancy if is_difference else self.relevance_ / np.maximum(redundancy, 1e-12)
+        return values, accumulated
 
 
 class JMI(InformationFilter):
@@ -144,21 +143,16 @@ class JMI(InformationFilter):
     ----------
     H. Yang, J. Moody, *Data visualization and feature selection*, NIPS 1999.
 
-    Examples
-    --------
-    >>> from sklearn.datasets import load_iris
-    >>> from probewise import JMI
-    >>> X, y = load_iris(return_X_y=True)
-    >>> JMI(3).fit(X, y).order_.tolist()
-    [2, 3, 1]
     """
 
-    def _values(self, codes: Codes, classes: Integers, latest: int, n_selected: int, map: Map) -> Floats:
+    def _values(
+        self, codes: Codes, classes: Integers, latest: int, n_selected: int, accumulated: Floats, map: Map
+    ) -> tuple[Floats, Floats]:
         shared = self._against(codes, latest, np.zeros(codes.n_columns), map)
         # I(f, g; C) = H(f, g) - H(f, g, C) + H(C)
-        self._accumulated += shared.joint_entropy - _with_class(codes, classes, latest, map).joint_entropy
-        self._accumulated += codes.against(classes, np.empty(0, np.int64)).base_entropy
-        return self._accumulated / n_selected
+        accumulated += shared.joint_entropy - _with_class(codes, classes, latest, map).joint_entropy
+        accumulated += codes.against(classes, np.empty(0, np.int64)).base_entropy
+        return accumulated / n_selected, accumulated
 
 
 class CMIM(InformationFilter):
@@ -170,22 +164,17 @@ class CMIM(InformationFilter):
     ----------
     F. Fleuret, *Fast binary feature selection with conditional mutual information*, JMLR 5, 2004.
 
-    Examples
-    --------
-    >>> from sklearn.datasets import load_iris
-    >>> from probewise import CMIM
-    >>> X, y = load_iris(return_X_y=True)
-    >>> CMIM(3).fit(X, y).order_.tolist()
-    [2, 3, 1]
     """
 
-    def _values(self, codes: Codes, classes: Integers, latest: int, n_selected: int, map: Map) -> Floats:
+    def _values(
+        self, codes: Codes, classes: Integers, latest: int, n_selected: int, accumulated: Floats, map: Map
+    ) -> tuple[Floats, Floats]:
         shared = self._against(codes, latest, np.zeros(codes.n_columns), map)
         joint = _with_class(codes, classes, latest, map)
         # I(f; C | g) = H(f, g) - H(g) + H(g, C) - H(f, g, C)
         conditional = shared.joint_entropy - shared.base_entropy + joint.base_entropy - joint.joint_entropy
-        self._accumulated = conditional if n_selected == 1 else np.minimum(self._accumulated, conditional)
-        return np.minimum(self._accumulated, self.relevance_)
+        accumulated = conditional if n_selected == 1 else np.minimum(accumulated, conditional)
+        return np.minimum(accumulated, self.relevance_), accumulated
 
 
 def _automatic_levels(n_rows: int, n_classes: int) -> int:

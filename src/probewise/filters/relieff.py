@@ -52,19 +52,14 @@ class ReliefF(Selector):
 
     Parameters
     ----------
-    n_features_to_select : int, float or None, default=None
-        Number of features to select, a share in (0, 1], or None for half. May be changed after ``fit``.
+    n_features_to_select, discrete_features, n_jobs
+        See `DFE`; discrete features are categories.
     n_neighbors : int, default=10
         k. Few neighbors see fine structure but follow noise; with very many the method becomes univariate. Where a
         class has fewer samples, all of them are used, and k is their number.
     n_samples : int, float or None, default=None
         m, the number of samples R drawn without replacement, a share in (0, 1], or None for all samples, which removes
         the randomness. Run time is proportional to it.
-    discrete_features : "auto", bool or array-like, default="auto"
-        Features that are categories: "auto" (columns of a frame with a category or boolean type, or all columns of a
-        boolean array), True, False, a mask, column numbers or column names.
-    n_jobs : int or None, default=None
-        Number of threads; the result does not depend on it.
     random_state : int, RandomState or None, default=None
         Seed for drawing samples; not used if all samples are taken.
 
@@ -72,8 +67,8 @@ class ReliefF(Selector):
     ----------
     scores_ : array of shape (n_features,)
         The weights W, from -1 to 1; 0 for a constant feature.
-    ranking_, support_ : array of shape (n_features,)
-        Ranks (1 is best, ties go to the lower column), and the mask of selected features.
+    ranking_, support_
+        See `DFE`.
     samples_ : array of int of shape (m,)
         The samples R, in ascending order.
     ranges_ : array of shape (n_features,)
@@ -102,11 +97,8 @@ class ReliefF(Selector):
     >>> from sklearn.datasets import load_iris
     >>> from probewise import ReliefF
     >>> X, y = load_iris(return_X_y=True)
-    >>> relieff = ReliefF(2).fit(X, y)
-    >>> relieff.ranking_.tolist()
+    >>> ReliefF(2).fit(X, y).ranking_.tolist()
     [3, 4, 2, 1]
-    >>> relieff.transform(X).shape
-    (150, 2)
     """
 
     _accepts = Accepts(categories=True, widths=(0.0, float(np.finfo(np.float64).max)))

@@ -74,10 +74,7 @@ def predict(model, features, offsets, labels, smoothing, measure, first, predict
 
 @njit_helper
 def _fit(model, number, label, features, smoothing, center, weight, start):
-    """Means and 1 / 2 v of the probe's features, and the cost of each class at its mean.
-
-    A column that is constant, or has no variance in some class even with the smoothing, gets the weight 0.
-    """
+    """Means and 1 / 2 v of the probe's features, and the cost of each class at its mean; unused columns weigh 0."""
     widest = 0.0
     for feature in features:
         widest = max(widest, model.pooled[feature, number])

@@ -7,10 +7,7 @@ from .jit import njit_cached
 
 @njit_cached
 def take_dense(matrix, rows, columns, ascending, centers, out):
-    """out[i, k] = matrix[rows[i], columns[k]] - centers[k], read in memory order: ``ascending`` sorts the columns.
-
-    Going row by row is also faster for a matrix in Fortran order: fetched cache lines serve the next rows.
-    """
+    """out[i, k] = matrix[rows[i], columns[k]] - centers[k], read in memory order: ``ascending`` sorts the columns."""
     ordered, shifts = np.empty(len(columns), np.uint64), np.empty(len(columns))
     for k in range(len(columns)):
         ordered[k], shifts[k] = columns[ascending[k]], centers[ascending[k]]

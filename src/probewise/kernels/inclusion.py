@@ -7,11 +7,7 @@ from .jit import njit_cached
 
 @njit_cached
 def number_columns(last, probed, n_rounds, column_of, shared_by):
-    """Write the column of each feature and how many features share a column; return the columns of each round.
-
-    Features of the last round come first. In each round the probed features come first, in order; all others share
-    one column.
-    """
+    """Write the column of each feature and how many features share a column; return the columns of each round."""
     next_column, shared_column = np.zeros(n_rounds, np.int64), np.zeros(n_rounds, np.int64)
     ends = np.zeros(n_rounds, np.int64)
     for feature in range(len(last)):

@@ -9,10 +9,7 @@ from .order import sort_few
 
 @njit_cached
 def describe(values, means, deviations, low, high, common):
-    """Compute the mean, population standard deviation, minimum, maximum and majority value (or NaN) of each column.
-
-    Each row of ``values`` is a column of the data.
-    """
+    """Mean, population standard deviation, minimum, maximum and majority value (or NaN) of each row of ``values``."""
     n = values.shape[1]
     for c in range(values.shape[0]):
         column = values[c]

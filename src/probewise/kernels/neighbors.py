@@ -26,10 +26,7 @@ FEWEST_IN_PAIRS = 8  # features: with fewer, neighbors are so near that rounding
 AHEAD = 4  # features
 EXACT = 2.0**24  # whole numbers up to this are exact in float32
 MOST_EXPONENT = (126, 1022)  # of a scale that is finite in float32 and in float64: values may be subnormal
-MANY_CLOSE = 64  # candidates of an open test, from which it pays to look for equal rows
-UNKNOWN = -1
 FARTHEST = np.iinfo(np.int64).max
-THEIRS = (1 << LANES) - 1
 
 
 def tie_keys(n_rows):
@@ -69,7 +66,7 @@ class Subset(NamedTuple):
 class Workspace(NamedTuple):
     """Arrays of the search: products of a strip, and per column the k + 1 nearest rows and the limit to be one.
 
-    The others serve the tests that exact distances settle: the nearest rows so far, and copies of columns.
+    Row, distance and tie are the nearest rows so far of a test that exact distances settle.
     """
 
     products: Any
@@ -80,10 +77,6 @@ class Workspace(NamedTuple):
     row: Any
     distance: Any
     tie: Any
-    twin: Any
-    table: Any
-    known: Any
-    seen: Any
 
 
 @njit_helper
@@ -98,10 +91,6 @@ def workspace(n_columns, n_train, k, kind):
         np.zeros(k, np.int64),  # rows that exist, even if distances are NaN
         np.empty(k),
         np.empty(k, np.int64),
-        np.empty(n_columns, np.int64),
-        np.empty(4 << int(np.log2(n_columns)), np.int64),
-        np.empty(n_columns),
-        np.empty(n_columns, np.int64),
     )
 
 
@@ -161,7 +150,6 @@ def find_neighbors(subset, folds, keys, keepers, k, work, near, apart):
     tests, trains, train, is_loo, in_pairs = folds
     in_pairs = in_pairs and len(subset.features) >= FEWEST_IN_PAIRS
     mask, n_open = len(keepers) - 1, 0
-    work.twin[0] = UNKNOWN
     work.most[:] = 0.0
     if in_pairs:
         _compare_pairs(subset, tests, keys, mask, k, work)
@@ -298,10 +286,9 @@ def _insert_pairs(lowered, strip, keys, mask, k, products, tops, limits, number)
 
 @njit_helper
 def _accept(subset, start, stop, first, steps, keys, keepers, k, work, near, apart):
-    """Write the k nearest rows of tests start..stop - 1; most[test] is -1 if they are certain.
+    """Write the k nearest rows of tests start..stop - 1; most[test] is -1 if they are certain, else a limit of bounds.
 
-    Otherwise it is the largest lower bound that one of the k nearest may have. steps: from one test's list in tops to
-    the next, and from one entry to the next.
+    steps: from one test's list in tops to the next, and from one entry to the next.
     """
     tops, mask, squares = work.tops, len(keepers) - 1, subset.squares
     distances = tops.view(np.float64)
@@ -324,25 +311,15 @@ def _settle(subset, end, first, train, strip, is_loo, keys, k, work, near, apart
     start, stop, column, width = strip
     lowered, n_open = subset.lowered, 0
     for row in range(column, end):
-        most, n_close = work.most[row], 0
+        most, count = work.most[row], np.int64(0)  # a plain 0 would make numba compile `_keep` twice
         if most < 0.0:
             continue
         n_open += 1
         for at in range(stop - start):
-            bound = lowered[row] + lowered[train[start + at]] - 2 * work.products[at * width + row - column]
-            n_close += bound <= most
-        if n_close > MANY_CLOSE and work.twin[0] == UNKNOWN:
-            _find_copies(subset, work.twin, work.table)
-            work.seen[:] = UNKNOWN
-        has_twins, count = work.twin[0] != UNKNOWN, np.int64(0)  # a plain 0 would make numba compile `_keep` twice
-        for at in range(stop - start):
             other = train[start + at]
             bound = lowered[row] + lowered[other] - 2 * work.products[at * width + row - column]
             if bound <= most and not (is_loo and other == row):
-                twin = work.twin[other] if has_twins else other
-                if not has_twins or work.seen[twin] != row:
-                    work.known[twin], work.seen[twin] = exact_distance(subset, row, other), row
-                count = _keep(work, count, other, work.known[twin], keys[row] ^ keys[other])
+                count = _keep(work, count, other, exact_distance(subset, row, other), keys[row] ^ keys[other])
         for q in range(k):
             slack = np.float64(subset.error * (subset.squares[row] + subset.squares[work.row[q]]))
             near[row - first, q] = work.row[q]
@@ -362,31 +339,6 @@ def _keep(work, count, other, distance, tie):
         place -= 1
     rows[place], far[place], ties[place] = other, distance, tie
     return min(count + 1, k)
-
-
-@njit_helper
-def _find_copies(subset, twin, table):
-    """For each column the first one equal to it: in text most rows are empty, and equally far from a test."""
-    n, stride, mask = len(twin), len(subset.squares), len(table) - 1
-    table[:] = UNKNOWN
-    for i in range(n):
-        code = np.int64(0)
-        for f in range(len(subset.features)):
-            code = code * 1000003 + np.int64(np.float64(subset.values[f * stride + i]) * 2.0**50)
-        place = (code ^ (code >> 29)) & mask
-        while table[place] != UNKNOWN and not _are_copies(subset, i, table[place]):
-            place = (place + 1) & mask
-        if table[place] == UNKNOWN:
-            table[place] = i
-        twin[i] = table[place]
-
-
-@njit_helper
-def _are_copies(subset, i, j):
-    are = True
-    for f in subset.features:
-        are &= subset.XT[f, i] == subset.XT[f, j]
-    return are
 
 
 @njit_helper

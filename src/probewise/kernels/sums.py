@@ -30,13 +30,6 @@ def _difference(inside, with_it, n_probes, total):
 
 
 @njit_cached
-def mean_differences(table, n_probes, total, out):
-    """DAF0 of every feature into out: mean value with it less mean value without it; NaN where undefined."""
-    for feature in range(len(out)):
-        out[feature] = _difference(table[feature, 0], table[feature, 1], n_probes, total)
-
-
-@njit_cached
 def renew_differences(table, n_probes, total, known):
     """Bring DAF0 in ``known`` up to date; mean absolute change of those defined both times, and how many were not."""
     change = 0.0
@@ -71,26 +64,3 @@ def top_features(table, taken_off, n_probes, total, top):
         best[place] = feature
         found = min(found + 1, top)
     return best[:found]
-
-
-@njit_cached
-def order_change(coefficients_before, positions_before, coefficients_after, positions_after):
-    """Mean absolute change of position of the features with a coefficient both times."""
-    change = 0
-    known = 0
-    for feature in range(len(positions_after)):
-        difference = coefficients_before[feature] - coefficients_after[feature]
-        if difference == difference:
-            change += abs(positions_after[feature] - positions_before[feature])
-            known += 1
-    return change / known if known else np.nan
-
-
-@njit_cached
-def is_covered(table, n_probes, least):
-    """Whether each feature is in, and out of, at least so many probes; the first that is not ends the search."""
-    for feature in range(len(table)):
-        inside = table[feature, 0]
-        if inside < least or n_probes - inside < least:
-            return False
-    return True

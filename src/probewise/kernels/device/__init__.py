@@ -1,12 +1,11 @@
 """Kernels for GPUs with torch and Triton (torch also runs on the CPU), and the choice of the device.
 
-Only this module can be imported without torch. `probewise.kernels` lists the others.
+Only this module can be imported without torch.
 """
 
 from __future__ import annotations
 
 import os
-from functools import cache
 from importlib.util import find_spec
 from multiprocessing import current_process
 from typing import Any
@@ -39,16 +38,6 @@ def find(device: str) -> str | None:
 def count(device: str) -> int:
     """Number of devices: of all GPUs, or 1 if one is named."""
     return _torch(device).cuda.device_count() if device in ("auto", "cuda") else 1
-
-
-@cache
-def score_kernels(device: str) -> Any:
-    """Triton kernels of votes and sums, or None without a GPU."""
-    if not has_triton(device):
-        return None
-    from . import scores_triton
-
-    return scores_triton
 
 
 def has_triton(device: str) -> bool:

@@ -61,10 +61,8 @@ def send_array(values: Any, device: str) -> Tensor:
     return torch.from_numpy(np.ascontiguousarray(values)).to(device, non_blocking=True)
 
 
-def send(
-    X: Any, rows: NDArray[np.int64], device: str, *, centers: Any = None, scale: float = 1.0, dtype: Any = torch.float32
-) -> Tensor:
-    """XT, (X - centers) * scale as a tensor (features + 1, rows), with zeros in the last row.
+def send(X: Any, rows: NDArray[np.int64], device: str, *, centers: Any = None, dtype: Any = torch.float32) -> Tensor:
+    """XT, X - centers as a tensor (features + 1, rows), with zeros in the last row.
 
     Rows of X come in the order of ``rows`` and are padded with zeros to a multiple of 128.
     """
@@ -77,7 +75,7 @@ def send(
         values = values.double()
         if centers is not None:
             values -= send_array(centers[start : start + len(values)], device)[:, None]
-        XT[start : start + len(values), : len(rows)] = (values[:, order] * scale).to(dtype)
+        XT[start : start + len(values), : len(rows)] = values[:, order].to(dtype)
     return XT
 
 

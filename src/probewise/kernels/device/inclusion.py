@@ -15,12 +15,7 @@ Floats = NDArray[np.float64]
 
 
 class Inclusion:
-    """The inclusion matrix on a device: the columns of each probe, and the probes of each column.
-
-    ``column_of`` has the column of each feature; ``lengths``, ``n_active`` and ``n_columns`` are the numbers of
-    probes, features and columns of each round; ``roots`` is the square root of the number of features that share a
-    column. Repeated calls return the same bits.
-    """
+    """The inclusion matrix on a device, see `engine.regression.Design`. Repeated calls return the same bits."""
 
     def __init__(
         self,

@@ -13,8 +13,8 @@ from torch import Tensor
 
 from .scores import total
 
-MANY_ROWS = 4096  # up to this number of rows, tiles are smaller, so that fewer slots are compared at the end
-TILE_ROWS = {False: 64, True: 128}  # rows of a tile; True: for many rows
+MANY_ROWS = 4096  # above this number of rows, tiles have more columns
+TILE_ROWS = 64
 BYTES_PER_PAIR = 40  # distances, keys, and the temporary memory of topk
 ABOVE_KEYS = 2**40  # larger than any key
 

@@ -10,10 +10,6 @@ row, and d any number in (0, 1). Exact squared distances are at least (1 - d) L 
 Subsets of few features use squared differences of the original values instead: their neighbors are so near that the
 rounding of products would hide the distances.
 
-If there are many rows and few neighbors, rows are searched in bundles. A bundle has the least bound of its rows, so
-each distance takes one comparison instead of five. The k nearest rows are in the k nearest bundles, and the rows of
-these bundles are compared again.
-
 `accept_certain` takes the k nearest candidates if their bounds prove that no other row is nearer. For all other
 queries, and if distances are needed, `rank_candidates` computes exact distances of the candidates. Queries that are
 still undecided get exact distances to all rows.
@@ -34,14 +30,12 @@ from torch import Tensor
 
 from . import neighbors_triton as kernels
 from .columns import ALIGN, send_array
-from .neighbors import MANY_ROWS, Rows
+from .neighbors import MANY_ROWS, TILE_ROWS, Rows
 
-MOST_NEIGHBORS_IN_BUNDLES = 3  # with more neighbors, too many would share the few slots that bundles leave
 SPARE = 3  # candidates beyond the k nearest; with fewer, more queries need exact distances to all rows
 SQUARES_OPTIONS = {"BLOCK": 1024, "DEPTH": 8, "num_warps": 4}  # rows and features that a program reads at a time
-# Pairs of subset and query per program, without and with bundles.
-RANK_OPTIONS = ({"ROWS": 32, "num_warps": 1}, {"ROWS": 4, "num_warps": 1})
-ACCEPT_OPTIONS = {"ROWS": 32, "num_warps": 1}  # queries per program
+ROWS_RANKED, ROWS_ACCEPTED = 32, 64  # pairs of subset and query, and queries, per program
+FEW = 8  # differences are squared one by one for subsets of fewer features
 ROUNDING = 2.0**-17  # error of float32 sums of products, as a share of both squares, for up to 512 features
 HALF_RANGE = 2.0**-16  # a column with a smaller share of the largest range would lose digits in half precision
 HALF_MAX = 2.0**12  # the largest value after scaling
@@ -52,23 +46,6 @@ PIECES = ((32, 0), (64, 0), (64, 32), (128, 0), (128, 32), (128, 64), (256, 0))
 # Modes of the search: every row is a group of its own; the rows of each tile are of one group; any groups.
 SINGLE_ROWS, ONE_GROUP, ANY_GROUPS = 0, 1, 2
 _compiling = threading.Lock()
-
-
-class Tile(NamedTuple):
-    """Shape of a tile of distances: rows, columns, and rows per bundle.
-
-    For subsets of fewer than ``few`` features, differences are squared one by one.
-    """
-
-    rows: int
-    columns: int
-    bundle: int
-    few: int
-    warps: int = 4
-    stages: int = 3
-
-
-FEW_ROWS, SINGLE, BUNDLED = Tile(64, 32, 1, 8), Tile(64, 64, 1, 8), Tile(128, 64, 8, 4)
 
 
 class Program(NamedTuple):
@@ -96,17 +73,17 @@ class QuickNeighbors:
         ``groups`` has the group of each row, -1 for padding; ``queries`` are the rows to test.
         """
         self.rows, self.width, self.device, self.k, self.soft = rows, rows.XT.shape[1], rows.XT.device, k, soft
-        is_bundled = self.width > MANY_ROWS and k <= MOST_NEIGHBORS_IN_BUNDLES and not soft
-        self.tile = BUNDLED if is_bundled else SINGLE if self.width > MANY_ROWS else FEW_ROWS
+        # With few rows, tiles are smaller, so that fewer slots are compared at the end.
+        self.tile_columns = 64 if self.width > MANY_ROWS else 32
         self.compiled: set[tuple[Any, ...]] = set()
         is_row = torch.from_numpy(groups >= 0).to(self.device)
         last_row = int(np.flatnonzero(groups >= 0)[-1])
-        self.n_queries, self.n_tiles = len(queries), last_row // self.tile.columns + 1
+        self.n_queries, self.n_tiles = len(queries), last_row // self.tile_columns + 1
         query_of = np.full(self.width, -1, np.int32)
         query_of[queries] = np.arange(len(queries))
         self.query_of = torch.from_numpy(query_of).to(self.device)
         self.query_rows = torch.from_numpy(queries.astype(np.int32)).to(self.device)
-        self.n_row_tiles = int(queries[-1]) // self.tile.rows + 1
+        self.n_row_tiles = int(queries[-1]) // TILE_ROWS + 1
         self.mask, self.zero_feature = triton.next_power_of_2(self.n_tiles) - 1, len(rows.XT) - 1
         self._set_mode(groups)
         self.groups = torch.from_numpy(groups.astype(np.int32)).to(self.device)
@@ -114,7 +91,7 @@ class QuickNeighbors:
 
     def _set_mode(self, groups: NDArray[np.int64]) -> None:
         """Choose the mode; if each tile has one group, ``skip`` has the column tiles of that group: (first, number)."""
-        columns, padded_groups = self.tile.columns, np.full(self.n_row_tiles * self.tile.rows, -1)
+        columns, padded_groups = self.tile_columns, np.full(self.n_row_tiles * TILE_ROWS, -1)
         padded_groups[: len(groups)] = groups[: len(padded_groups)]
         tiles = padded_groups.reshape(self.n_row_tiles, -1)
         group_of_tile, skip = tiles.max(axis=1), np.zeros((self.n_row_tiles, 2), np.int32)
@@ -156,8 +133,6 @@ class QuickNeighbors:
             if not self.are_halves:  # round to the digits that the matrix units use of float32
                 rounded = ((rounded.view(torch.int32) + 0x1000) & -0x2000).view(torch.float32)
             self.products[chunk], self.errors[chunk] = rounded, ((centered - rounded).abs() * (1 + 2.0**-7)).bfloat16()
-        tiles = self.products.view(len(XT), -1, self.tile.columns // self.tile.bundle, self.tile.bundle)
-        self.searched = tiles.transpose(2, 3).reshape(XT.shape)  # without bundles this is no copy
 
     def nearest(
         self, features: Tensor, starts: Tensor, sizes: NDArray[np.int64], chosen: NDArray[np.int64]
@@ -201,7 +176,7 @@ class SubsetSearch:
         self.reduced_squares = torch.empty((len(sizes), quick.width), dtype=torch.float32, device=device)
         self.slacks = torch.empty_like(self.reduced_squares)
         self.by_size = list(self._by_size())
-        self.bounding_programs = [self._squares(), *self._candidates(), *([] if soft else self._accept())]
+        self.bounding_programs = [self._squares(), *self._candidates(), *([] if soft else [self._accept()])]
 
     def programs(self) -> list[Program]:
         """All programs that the search may need."""
@@ -233,23 +208,20 @@ class SubsetSearch:
             quick.zero_feature, quick.width, rounding,
         )  # fmt: skip
         grid = len(self.sizes), -(-quick.width // SQUARES_OPTIONS["BLOCK"])
-        options = {"BUNDLE": quick.tile.bundle, "COLUMNS": quick.tile.columns, "FEW": quick.tile.few, **SQUARES_OPTIONS}
-        return Program(kernels.squares, grid, arguments, options)
+        return Program(kernels.squares, grid, arguments, {"FEW": FEW, **SQUARES_OPTIONS})
 
     def _candidates(self) -> list[Program]:
         """One program for each range of subset sizes."""
-        quick, tile, programs = self.quick, self.quick.tile, []
+        quick, programs = self.quick, []
         for order, first, second in self.by_size:
             arguments = (
-                quick.rows.XT if first < 0 else quick.products, quick.searched, *self.subsets, order,
-                self.reduced_squares, quick.groups, quick.skip, quick.query_of, self.candidates, self.lower_bounds,
-                self.rest_bounds, quick.zero_feature, quick.n_queries, quick.width, quick.n_tiles, quick.mask,
-                quick.scale,
+                quick.rows.XT if first < 0 else quick.products, *self.subsets, order, self.reduced_squares,
+                quick.groups, quick.skip, quick.query_of, self.candidates, self.lower_bounds, self.rest_bounds,
+                quick.zero_feature, quick.n_queries, quick.width, quick.n_tiles, quick.mask, quick.scale,
             )  # fmt: skip
             options = {
-                **self.constants, "D": 3 if self.k <= 4 and tile.bundle == 1 else 4, "BUNDLE": tile.bundle,
-                "FIRST": first, "SECOND": second, "MODE": quick.mode, "ROWS": tile.rows, "COLUMNS": tile.columns,
-                "num_warps": tile.warps, "num_stages": tile.stages,
+                **self.constants, "D": 3 if self.k <= 4 else 4, "FIRST": first, "SECOND": second, "MODE": quick.mode,
+                "ROWS": TILE_ROWS, "COLUMNS": quick.tile_columns, "num_warps": 4, "num_stages": 3,
             }  # fmt: skip
             programs.append(Program(kernels.candidates, (quick.n_row_tiles, len(order)), arguments, options))
         return programs
@@ -257,51 +229,31 @@ class SubsetSearch:
     def _by_size(self) -> Iterator[tuple[Tensor, int, int]]:
         """(subsets, first piece, second piece); first piece 0: features are read in a loop; -1: few features."""
         steps = np.array([sum(pieces) for pieces in PIECES])
-        number = np.where(self.sizes < self.quick.tile.few, -1, np.searchsorted(steps, self.sizes))
+        number = np.where(self.sizes < FEW, -1, np.searchsorted(steps, self.sizes))
         for index in np.unique(number).tolist():
             pieces = (-1, 0) if index < 0 else PIECES[index] if index < len(PIECES) else (0, 0)
             yield send_array(np.flatnonzero(number == index).astype(np.int32), self.quick.device), *pieces
 
-    def _accept(self) -> list[Program]:
+    def _accept(self) -> Program:
         quick = self.quick
-        if quick.tile.bundle > 1:
-            return [self._accept_bundles(order, first < 0) for order, first, _ in self.by_size]
         arguments = (
             quick.query_rows, self.slacks, self.candidates, self.lower_bounds, self.rest_bounds, self.near,
             self.is_undecided, quick.n_queries, quick.width,
         )  # fmt: skip
-        grid = -(-quick.n_queries // 64), len(self.sizes)
-        return [Program(kernels.accept_certain, grid, arguments, {"K": self.k, **self.constants, "ROWS": 64})]
-
-    def _accept_bundles(self, order: Tensor, are_few: bool) -> Program:
-        """Accept by the bounds of all rows in the nearest bundles; for few features, by differences of values."""
-        quick = self.quick
-        arguments = (
-            quick.rows.XT if are_few else quick.products, *self.subsets, order, quick.query_rows, quick.groups,
-            self.slacks, self.candidates, self.lower_bounds, self.rest_bounds, self.near, self.is_undecided,
-            quick.n_queries, quick.width, quick.scale,
-        )  # fmt: skip
-        options = {
-            "K": self.k, **self.constants, "BUNDLE": quick.tile.bundle, "N": triton.next_power_of_2(self.k),
-            "SCALED": are_few, **ACCEPT_OPTIONS,
-        }  # fmt: skip
-        grid = -(-quick.n_queries // ACCEPT_OPTIONS["ROWS"]), len(order)
-        return Program(kernels.accept_certain_bundles, grid, arguments, options)
+        grid, options = (-(-quick.n_queries // ROWS_ACCEPTED), len(self.sizes)), {"K": self.k, **self.constants}
+        return Program(kernels.accept_certain, grid, arguments, {**options, "ROWS": ROWS_ACCEPTED})
 
     def _rank_candidates(self, pairs: Tensor, n_pairs: int) -> Program:
         """Rank the candidates of the given pairs (of all pairs if ``soft``) by exact distances."""
         quick = self.quick
         arguments = (
-            quick.rows.XT, *self.subsets, pairs, quick.query_rows, quick.groups, quick.rows.keys, self.candidates,
+            quick.rows.XT, *self.subsets, pairs, quick.query_rows, quick.rows.keys, self.candidates,
             self.lower_bounds, self.rest_bounds, self.near, self.near_distances, self.is_undecided, n_pairs,
             quick.n_queries, quick.width, quick.scale**2,
         )  # fmt: skip
-        rank_options = RANK_OPTIONS[quick.tile.bundle > 1]
-        options = {
-            "K": self.k, **self.constants, "BUNDLE": quick.tile.bundle, "SOFT": self.soft, "enable_fp_fusion": False,
-            **rank_options,
-        }  # fmt: skip
-        return Program(kernels.rank_candidates, (-(-n_pairs // rank_options["ROWS"]),), arguments, options)
+        options = {"SOFT": self.soft, "enable_fp_fusion": False, "ROWS": ROWS_RANKED, "num_warps": 1}
+        grid = (-(-n_pairs // ROWS_RANKED),)
+        return Program(kernels.rank_candidates, grid, arguments, {"K": self.k, **self.constants, **options})
 
     def _search_all_rows(self, pairs: Tensor) -> list[Program]:
         """Find the neighbors of the given pairs by exact distances to all rows."""

@@ -1,9 +1,5 @@
 """Triton kernels of `neighbors_quick`: lower bounds of squared distances, the search among them, exact distances.
 
-Many rows are searched in bundles. A bundle has the least bound of its rows, so each distance takes one comparison
-instead of five. The table to search (``searched``) is permuted: the rows of a bundle are so far apart in it that one
-thread gets all of them.
-
 Constants: K neighbors, E candidates (K and a few more), C room for them (a power of two), D candidates that each slot
 of a tile holds. The MODE says which rows are compared: see `neighbors_quick`.
 """
@@ -16,23 +12,9 @@ FAR = tl.constexpr(1e38)
 
 
 @triton.jit
-def _column_of_row(rows, BUNDLE: tl.constexpr, COLUMNS: tl.constexpr):
-    """Column of the table to search that holds a row."""
-    if BUNDLE == 1:
-        return rows
-    return rows // COLUMNS * COLUMNS + rows % BUNDLE * (COLUMNS // BUNDLE) + rows % COLUMNS // BUNDLE
-
-
-@triton.jit
-def _row_of_column(columns, BUNDLE: tl.constexpr, COLUMNS: tl.constexpr):
-    """Row that a column of the table to search holds."""
-    return _column_of_row(columns, COLUMNS // BUNDLE, COLUMNS) if BUNDLE > 1 else columns
-
-
-@triton.jit
 def squares(
     products, errors, features, starts, chosen, groups, reduced_squares, slacks, zero_feature, width, rounding,
-    BUNDLE: tl.constexpr, COLUMNS: tl.constexpr, BLOCK: tl.constexpr, DEPTH: tl.constexpr, FEW: tl.constexpr,
+    BLOCK: tl.constexpr, DEPTH: tl.constexpr, FEW: tl.constexpr,
 ):  # fmt: skip
     """Write the squared length of each row minus its slack (the bound of the error), and the slack.
 
@@ -56,8 +38,7 @@ def squares(
         error_total += tl.sum(error * error, axis=0)
     slack = rounding * total + (2.0001 / DELTA) * error_total
     is_row = tl.load(groups + rows, mask=inside, other=-1) >= 0
-    columns = _column_of_row(rows, BUNDLE, COLUMNS)
-    tl.store(reduced_squares + position * width + columns, tl.where(is_row, total - slack, FAR), mask=inside)
+    tl.store(reduced_squares + position * width + rows, tl.where(is_row, total - slack, FAR), mask=inside)
     tl.store(slacks + position * width + rows, slack, mask=inside)
 
 
@@ -97,7 +78,7 @@ def _bound(value):
 
 @triton.jit
 def _tile(
-    products, searched, features, start, size, row_values, row_values_2, feature_row, feature_row_2, rows, columns,
+    products, features, start, size, row_values, row_values_2, feature_row, feature_row_2, rows, columns,
     zero_feature, width, FIRST: tl.constexpr, SECOND: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
     """Dot products of the rows and columns of a tile."""
@@ -111,41 +92,36 @@ def _tile(
         depth = k + tl.arange(0, 64)
         feature = tl.load(features + start + depth, mask=depth < size, other=zero_feature).to(tl.int64)
         piece = tl.load(products + feature[None, :] * width + rows[:, None])
-        dots = tl.dot(piece, tl.load(searched + feature[:, None] * width + columns[None, :]), dots)
+        dots = tl.dot(piece, tl.load(products + feature[:, None] * width + columns[None, :]), dots)
     return dots
 
 
 @triton.jit
 def _few(
-    XT, features, start, size, rows, first_column, groups, width, scale, MODE: tl.constexpr, BUNDLE: tl.constexpr,
-    ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+    XT, features, start, size, rows, columns, groups, width, scale, MODE: tl.constexpr, ROWS: tl.constexpr,
+    COLUMNS: tl.constexpr,
 ):  # fmt: skip
-    """Least squared distances between the rows and bundles of a tile, from differences of the original values."""
-    SLOTS: tl.constexpr = COLUMNS // BUNDLE
-    least = tl.full([ROWS, SLOTS], FAR, tl.float32)
-    for member in range(BUNDLE):
-        columns = first_column + tl.arange(0, SLOTS) * BUNDLE + member
-        squared = tl.zeros([ROWS, SLOTS], XT.dtype.element_ty)
-        for k in range(size):
-            feature_row = XT + tl.load(features + start + k).to(tl.int64) * width
-            difference = (tl.load(feature_row + rows)[:, None] - tl.load(feature_row + columns)[None, :]) * scale
-            squared += difference * difference
-        others = tl.load(groups + columns)[None, :]
-        is_other = others >= 0
-        if MODE == 2 or (MODE == 0 and BUNDLE > 1):
-            is_other = is_other & (others != tl.load(groups + rows)[:, None])
-        least = tl.minimum(least, tl.where(is_other, squared.to(tl.float32), FAR))
-    return least
+    """Squared distances between the rows and columns of a tile, from differences of the original values."""
+    squared = tl.zeros([ROWS, COLUMNS], XT.dtype.element_ty)
+    for k in range(size):
+        feature_row = XT + tl.load(features + start + k).to(tl.int64) * width
+        difference = (tl.load(feature_row + rows)[:, None] - tl.load(feature_row + columns)[None, :]) * scale
+        squared += difference * difference
+    others = tl.load(groups + columns)[None, :]
+    is_other = others >= 0
+    if MODE == 2:
+        is_other = is_other & (others != tl.load(groups + rows)[:, None])
+    return tl.where(is_other, squared.to(tl.float32), FAR)
 
 
 @triton.jit
 def candidates(
-    products, searched, features, starts, chosen, order, reduced_squares, groups, skip, query_of, candidates,
-    lower_bounds, rest_bounds, zero_feature, n_queries, width, n_tiles, mask, scale, E: tl.constexpr, C: tl.constexpr,
-    D: tl.constexpr, BUNDLE: tl.constexpr, FIRST: tl.constexpr, SECOND: tl.constexpr, MODE: tl.constexpr,
-    ROWS: tl.constexpr, COLUMNS: tl.constexpr,
+    products, features, starts, chosen, order, reduced_squares, groups, skip, query_of, candidates, lower_bounds,
+    rest_bounds, zero_feature, n_queries, width, n_tiles, mask, scale, E: tl.constexpr, C: tl.constexpr,
+    D: tl.constexpr, FIRST: tl.constexpr, SECOND: tl.constexpr, MODE: tl.constexpr, ROWS: tl.constexpr,
+    COLUMNS: tl.constexpr,
 ):  # fmt: skip
-    """Write the E nearest bundles of each row of a tile by lower bounds, and the least bound of all other bundles."""
+    """Write the E nearest rows of each row of a tile by lower bounds, and the least bound of all other rows."""
     tile = tl.program_id(0)
     position = tl.load(order + tl.program_id(1)).to(tl.int64)
     subset = tl.load(chosen + position).to(tl.int64)
@@ -161,15 +137,14 @@ def candidates(
         depth = tl.arange(0, FIRST)
         feature = tl.load(features + start + depth, mask=depth < size, other=zero_feature).to(tl.int64)
         row_values = tl.load(products + feature[None, :] * width + rows[:, None])
-        feature_row = searched + feature[:, None] * width
+        feature_row = products + feature[:, None] * width
         if SECOND > 0:
             depth_2 = FIRST + tl.arange(0, SECOND)
             feature_2 = tl.load(features + start + depth_2, mask=depth_2 < size, other=zero_feature).to(tl.int64)
             row_values_2 = tl.load(products + feature_2[None, :] * width + rows[:, None])
-            feature_row_2 = searched + feature_2[:, None] * width
+            feature_row_2 = products + feature_2[:, None] * width
 
-    SLOTS: tl.constexpr = COLUMNS // BUNDLE
-    first = tl.full([ROWS, SLOTS], FAR, tl.float32)
+    first = tl.full([ROWS, COLUMNS], FAR, tl.float32)
     second = first
     third = first
     fourth = first
@@ -182,32 +157,26 @@ def candidates(
         other_square = next_square
         next_square = tl.load(subset_squares + next_columns)  # loaded while this tile is searched
         if FIRST < 0:
-            first_column = tl.where(step < skip_first, step, step + skipped) * COLUMNS
-            bounds = _few(
-                products, features, start, size, rows, first_column, groups, width, scale, MODE, BUNDLE, ROWS, COLUMNS
-            )
+            bounds = _few(products, features, start, size, rows, columns, groups, width, scale, MODE, ROWS, COLUMNS)
         else:
             dots = _tile(
-                products, searched, features, start, size, row_values, row_values_2, feature_row, feature_row_2, rows,
-                columns, zero_feature, width, FIRST, SECOND, ROWS, COLUMNS,
+                products, features, start, size, row_values, row_values_2, feature_row, feature_row_2, rows, columns,
+                zero_feature, width, FIRST, SECOND, ROWS, COLUMNS,
             )  # fmt: skip
             bounds = other_square[None, :] - 2.0 * dots
-            if MODE == 2 or (MODE == 0 and BUNDLE > 1):
-                others = tl.load(groups + _row_of_column(columns, BUNDLE, COLUMNS))
-                bounds = tl.where(tl.load(groups + rows)[:, None] != others[None, :], bounds, FAR)
-            if BUNDLE > 1:
-                bounds = tl.min(tl.reshape(bounds, [ROWS, BUNDLE, SLOTS]), axis=1)
+            if MODE == 2:
+                is_other = tl.load(groups + rows)[:, None] != tl.load(groups + columns)[None, :]
+                bounds = tl.where(is_other, bounds, FAR)
         bits = (bounds.to(tl.int32, bitcast=True) & ~mask) | step
         first, second, third, fourth = _push(first, second, third, fourth, bits.to(tl.float32, bitcast=True), D)
         columns = next_columns
 
     rest_bound = tl.min(fourth if D == 4 else third, axis=1)
-    row_square = tl.load(reduced_squares + position * width + _column_of_row(rows, BUNDLE, COLUMNS))
+    row_square = tl.load(reduced_squares + position * width + rows)
     query = tl.load(query_of + rows)
     is_query = query >= 0
     out = position * n_queries + query
-    slots = tl.arange(0, SLOTS)
-    if MODE == 0 and BUNDLE == 1:
+    if MODE == 0:
         is_own_column = local[None, :] == (rows % COLUMNS)[:, None]
         tile_of = (rows // COLUMNS)[:, None]
         hit_1 = is_own_column & ((first.to(tl.int32, bitcast=True) & mask) == tile_of)
@@ -215,17 +184,17 @@ def candidates(
         hit_3 = is_own_column & ((third.to(tl.int32, bitcast=True) & mask) == tile_of)
         hit_4 = is_own_column & ((fourth.to(tl.int32, bitcast=True) & mask) == tile_of)
         first, second, third, fourth = _drop(first, second, third, fourth, hit_1, hit_2, hit_3, hit_4, D)
-    no_hits = tl.zeros([ROWS, SLOTS], tl.int1)
+    no_hits = tl.zeros([ROWS, COLUMNS], tl.int1)
     least = tl.full([ROWS], FAR, tl.float32)
     for candidate in range(E):
         least, column = tl.min(first, axis=1, return_indices=True)
         step_of = least.to(tl.int32, bitcast=True) & mask
-        base_of = tl.where(step_of < skip_first, step_of, step_of + skipped) * SLOTS
+        base_of = tl.where(step_of < skip_first, step_of, step_of + skipped) * COLUMNS
         is_candidate = least < 0.5 * FAR
         tl.store(candidates + out * C + candidate, tl.where(is_candidate, base_of + column, 0), mask=is_query)
         bound = tl.where(is_candidate, _bound(least + row_square), FAR)
         tl.store(lower_bounds + out * C + candidate, bound, mask=is_query)
-        hit = slots[None, :] == column[:, None]
+        hit = local[None, :] == column[:, None]
         first, second, third, fourth = _drop(first, second, third, fourth, hit, no_hits, no_hits, no_hits, D)
     tl.store(rest_bounds + out, _bound(tl.minimum(rest_bound, least) + row_square), mask=is_query)
 
@@ -256,62 +225,11 @@ def accept_certain(
     tl.store(is_undecided + pair, is_certain == 0, mask=is_query)
 
 
-@triton.jit
-def accept_certain_bundles(
-    table, features, starts, chosen, order, query_rows, groups, slacks, candidates, lower_bounds, rest_bounds, near,
-    is_undecided, n_queries, width, scale, K: tl.constexpr, E: tl.constexpr, C: tl.constexpr, BUNDLE: tl.constexpr,
-    N: tl.constexpr, SCALED: tl.constexpr, ROWS: tl.constexpr,
-):  # fmt: skip
-    """Write the K nearest rows of the K nearest bundles, and whether bounds prove that no other row is nearer."""
-    position = tl.load(order + tl.program_id(1)).to(tl.int64)
-    query = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
-    is_query = query < n_queries
-    subset = tl.load(chosen + position).to(tl.int64)
-    start = tl.load(starts + subset)
-    size = (tl.load(starts + subset + 1) - start).to(tl.int32)
-    query_row = tl.load(query_rows + query, mask=is_query, other=0)
-    pair = position * n_queries + query
-    number = tl.arange(0, N)
-    address = pair[:, None] * C + number[None, :]
-    is_candidate = is_query[:, None] & (number < K)[None, :]
-    is_candidate = is_candidate & (tl.load(lower_bounds + address, mask=is_candidate, other=FAR) < 0.5 * FAR)
-    bundle = tl.load(candidates + address, mask=is_candidate, other=0)
-    other = bundle[:, :, None] * BUNDLE + tl.arange(0, BUNDLE)[None, None, :]
-    group = tl.load(groups + other)
-    is_other = is_candidate[:, :, None] & (group >= 0) & (group != tl.load(groups + query_row)[:, None, None])
-    dtype: tl.constexpr = table.dtype.element_ty if SCALED else tl.float32
-    total = tl.zeros([ROWS, N, BUNDLE], dtype)
-    for k in range(size):
-        feature_row = table + tl.load(features + start + k).to(tl.int64) * width
-        difference = tl.load(feature_row + query_row)[:, None, None].to(dtype) - tl.load(feature_row + other).to(dtype)
-        if SCALED:
-            difference = difference * scale
-        total += difference * difference
-    slack = tl.load(slacks + position * width + query_row)[:, None, None] + tl.load(slacks + position * width + other)
-    bounds = tl.where(is_other, total.to(tl.float32) - slack, FAR)
-    upper_bounds = tl.reshape((bounds + 2.0 * slack) * (1.0 + DELTA), [ROWS, N * BUNDLE])
-    bounds = tl.reshape(bounds, [ROWS, N * BUNDLE])
-    other_rows = tl.reshape(other, [ROWS, N * BUNDLE])
-    slots = tl.arange(0, N * BUNDLE)
-    farthest = tl.zeros([ROWS], tl.float32)
-    for q in range(K):
-        _, column = tl.min(bounds, axis=1, return_indices=True)
-        hit = slots[None, :] == column[:, None]
-        farthest = tl.maximum(farthest, tl.sum(tl.where(hit, upper_bounds, 0.0), axis=1))
-        tl.store(near + pair * K + q, tl.sum(tl.where(hit, other_rows, 0), axis=1), mask=is_query)
-        bounds = tl.where(hit, FAR, bounds)
-    next_bound = tl.min(bounds, axis=1)
-    next_bound = tl.minimum(next_bound, tl.load(lower_bounds + pair * C + K, mask=is_query & (K < E), other=FAR))
-    next_bound = tl.minimum(next_bound, tl.load(rest_bounds + pair, mask=is_query, other=FAR))
-    is_certain = farthest < (1.0 - DELTA) * next_bound
-    tl.store(is_undecided + pair, is_certain == 0, mask=is_query)
-
-
 @triton.jit(do_not_specialize=["n_pairs"])
 def rank_candidates(
-    XT, features, starts, chosen, pairs, query_rows, groups, keys, candidates, lower_bounds, rest_bounds, near,
+    XT, features, starts, chosen, pairs, query_rows, keys, candidates, lower_bounds, rest_bounds, near,
     near_distances, is_undecided, n_pairs, n_queries, width, square_scale, K: tl.constexpr, E: tl.constexpr,
-    C: tl.constexpr, BUNDLE: tl.constexpr, SOFT: tl.constexpr, ROWS: tl.constexpr,
+    C: tl.constexpr, SOFT: tl.constexpr, ROWS: tl.constexpr,
 ):  # fmt: skip
     """Write the K nearest candidates by exact distances, for the given pairs of subset and query (all if ``SOFT``)."""
     pair = tl.program_id(0).to(tl.int64) * ROWS + tl.arange(0, ROWS)
@@ -323,15 +241,12 @@ def rank_candidates(
     start = tl.load(starts + subset)
     size = (tl.load(starts + subset + 1) - start).to(tl.int32)
     query_row = tl.load(query_rows + pair % n_queries)
-    number = tl.arange(0, C * BUNDLE)
-    address = pair[:, None] * C + (number // BUNDLE)[None, :]
-    is_known = is_pair[:, None] & (number < E * BUNDLE)[None, :]
+    number = tl.arange(0, C)
+    address = pair[:, None] * C + number[None, :]
+    is_known = is_pair[:, None] & (number < E)[None, :]
     is_candidate = tl.load(lower_bounds + address, mask=is_known, other=FAR) < 0.5 * FAR
-    other = tl.load(candidates + address, mask=is_known & is_candidate, other=0) * BUNDLE + (number % BUNDLE)[None, :]
-    if BUNDLE > 1:
-        group = tl.load(groups + other)
-        is_candidate = is_candidate & (group >= 0) & (group != tl.load(groups + query_row)[:, None])
-    total = tl.zeros([ROWS, C * BUNDLE], tl.float64)
+    other = tl.load(candidates + address, mask=is_known & is_candidate, other=0)
+    total = tl.zeros([ROWS, C], tl.float64)
     for k in tl.range(tl.max(size, axis=0), loop_unroll_factor=4):
         inside = is_pair & (k < size)
         feature_row = XT + tl.load(features + start + k, mask=inside, other=0).to(tl.int64) * width

@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ..scores import ABSOLUTE_ERROR, BALANCED_ACCURACY, PROBABILITY, R2, SQUARED_ERROR
-from . import score_kernels
 
 MOST_PARTS = 64  # up to so many parts, scores are added in order, as on the CPU
 
@@ -48,10 +47,6 @@ class Parts:
 
     def total(self, values: Tensor) -> Tensor:
         """Sums (subsets, parts) of values (subsets, tests)."""
-        kernels = score_kernels(str(values.device))
-        if kernels is not None:
-            sums: Tensor = kernels.sums_of_parts(values.double(), self.members)
-            return sums
         return total(torch.nn.functional.pad(values, (0, 1))[:, self.members])
 
 
