@@ -59,7 +59,7 @@ ODD_VALUES = (
 )
 SETTINGS = (
     *("seed", "shape", "max_probe_size", "inclusion", "criterion", "scoring"),
-    *("units", "unit_members", "unit_sizes", "unit_always", "unit_dropped"),
+    *("units", "unit_members", "unit_sizes", "unit_always"),
     *("tournament", "protected", "protected_units", "categorical", "command", "version", "cv"),
     *("feature_names", "block_size", "check_every", "stopped", "data", "target", "folds", "sample_weight"),
     *("scale", "uneven", "rows_used"),
@@ -249,8 +249,7 @@ def _as_database(data: bytes):
 def _block(draw: random.Random) -> tuple:
     values = np.array([draw.choice(VALUES) for _ in range(draw.choice((1, 20, 40)))], "<f8").tobytes()
     failures = json.dumps(_changed({"probes": [0], "error_score": 0.0, "first": "x"}, draw))
-    rows = draw.choice((None, None, b"", b"ab" * 40, b"abc"))
-    return draw.choice((0, 20)), draw.choice((0.0, 1e300, -1.0)), values, draw.choice((None, failures)), rows
+    return draw.choice((0, 20)), draw.choice((0.0, 1e300, -1.0)), values, draw.choice((None, failures))
 
 
 def _changed(value, draw):

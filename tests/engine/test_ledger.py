@@ -82,16 +82,6 @@ def test_what_is_not_a_ledger_is_refused_and_unharmed(tmp_path, content):
     assert path.read_bytes() == content
 
 
-def test_another_database_is_refused(tmp_path):
-    path = tmp_path / "other.db"
-    connection = sqlite3.connect(path)
-    connection.execute("CREATE TABLE mine (a)")
-    connection.commit()
-    connection.close()
-    with pytest.raises(LedgerError, match="not a Probewise ledger"):
-        Ledger(path, {})
-
-
 def test_a_missing_folder_and_a_missing_ledger(tmp_path):
     with pytest.raises(LedgerError, match="does not exist"):
         Ledger(tmp_path / "no" / "run", {})

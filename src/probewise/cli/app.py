@@ -164,12 +164,10 @@ def rank(
         "select": (require_table_path, select, ""),
         "report": (require_report_path, report, ".json"),
     }
-    with (
-        output_files(outputs, inputs=[*reading.files, *method.files], run=method.ledger, quiet=quiet) as files,
-        recording_command(_without_ledger(context.obj)),
-    ):
+    with output_files(outputs, inputs=[*reading.files, *method.files], run=method.ledger, quiet=quiet) as files:
         table = reading.read(allow_missing=method.allows_missing, quiet=quiet)
-        selector = fitted(method.selector(table, top=top, quiet=quiet), table)
+        with recording_command(_without_ledger(context.obj)):
+            selector = fitted(method.selector(table, top=top, quiet=quiet), table)
         with interrupt_afterwards() as interrupts:
             give_ranking(
                 selector, table, top=top, out=files["out"], select=files["select"], fdr=method.rate, quiet=quiet,

@@ -101,7 +101,8 @@ def output_files(
     listed = {flag: [paths] if isinstance(paths, Path) else paths or () for flag, (_, paths, _) in outputs.items()}
     printed = [flag for flag, (_, _, ending) in outputs.items() if ending and DASH in listed[flag]]
     if len(printed) > 1:
-        raise ValueError(f"{' and '.join(f'--{flag} -' for flag in printed)}: only one can go to standard output")
+        flags = " and ".join(f"--{flag} -" for flag in printed)
+        raise ValueError(f"{flags}: only one of them can go to standard output")
     with tempfile.TemporaryDirectory() if printed else nullcontext("") as folder, ExitStack() as stack:
         file = Path(folder, STANDARD_OUTPUT + (outputs[printed[0]][2] if printed else ""))
         files: dict[str, Any] = {}

@@ -1,4 +1,4 @@
-"""Do selected features predict beyond covariates? Held-out scores of covariates alone, features alone, and both."""
+"""Held-out scores of models of covariates alone, of features alone, and of both."""
 
 from __future__ import annotations
 

@@ -98,7 +98,7 @@ class Covariates:
         return out
 
     def residual_target(self, target: Target) -> Floats:
-        """What the covariates leave of the target, as numbers: one column for each class (one of two), or target.
+        """Residuals of the target as numbers: one column for each class (one for two classes), or for each target.
 
         For a survival outcome these are the martingale residuals of the Cox model with the covariates.
         """

@@ -60,7 +60,7 @@ class SizeCurve:
     scored_by : str
         Description of the model that scored the subsets: the criterion of the run, or a classifier.
     nested : bool
-        Whether features were ranked again on the training rows of every fold. If not, the ranking has numbers the test
+        Whether features were ranked again on the training rows of every fold. If not, the ranking has seen the test
         rows and the means are optimistic, more so with more features to choose from.
     guess : float or None
         J without any feature: the most frequent class, or the mean of y; None: not known.
@@ -122,10 +122,9 @@ class SizeCurve:
     def beats_guessing(self) -> bool | None:
         """Whether the best mean is above guessing by two standard errors; None where guessing is not known.
 
-        The standard error is the larger one of the error over folds and the
-        error of guessing, both times sqrt(1 + n_folds * test_to_train), because folds share training rows. One in 17
-        tables of pure noise passes if the curve is nested; most pass if it is not, because the ranking has numbers the
-        test rows.
+        The standard error is the larger one of the error over folds and the error of guessing, both times
+        sqrt(1 + n_folds * test_to_train), because folds share training rows. One in 17 tables of pure noise passes if
+        the curve is nested; most pass if it is not, because the ranking has seen the test rows.
         """
         if self.guess is None:
             return None

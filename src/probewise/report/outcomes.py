@@ -25,6 +25,8 @@ def survival(found: HeldOutPredictions, outcome: Survival) -> dict[str, Any]:
     times = _round_times(float(outcome.time.max()))
     halves = []
     for name, rows in (("lower risk", ~is_high), ("higher risk", is_high)):
+        if not rows.any():
+            continue
         half = outcome.take(rows)
         halves.append(
             {
@@ -35,7 +37,7 @@ def survival(found: HeldOutPredictions, outcome: Survival) -> dict[str, Any]:
                 "curve": _steps(KaplanMeier.of(half)),
             }
         )
-    are_compared = all(half["events"] for half in halves)
+    are_compared = len(halves) == 2 and all(half["events"] for half in halves)
     return {
         "size": found.size,
         "rows": len(outcome.time),
