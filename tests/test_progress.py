@@ -22,7 +22,6 @@ from probewise.criteria import KNN, Average, Linear
 from probewise.datasets import make_madelon
 from probewise.engine.probes import Subsets
 from probewise.engine.schedule import (
-    SECONDS_ON_DEVICE,
     SECONDS_PER_FEATURE,
     SECONDS_PER_PROBE,
     Schedule,
@@ -143,8 +142,6 @@ def test_efforts_of_a_tournament():
     whole, seconds = schedule.effort(plan, 2000)
     of_round = 2000 * SECONDS_PER_PROBE * np.log10(1000 / 80) + 1000 * SECONDS_PER_FEATURE
     assert seconds == pytest.approx(len(schedule.ends) * of_round)
-    on_device = replace(schedule, device="cuda").effort(plan, 2000)
-    assert on_device == (whole, pytest.approx(seconds + len(schedule.ends) * SECONDS_ON_DEVICE))
     assert schedule.effort(plan, 0) == (0, 0)
     first, none = schedule.effort(plan, schedule.ends[0] - 1)
     assert none == 0

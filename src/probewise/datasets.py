@@ -179,21 +179,9 @@ def load(name: str, folder: str | PathLike[str] | None = None, *, openml: bool =
     """Load a data set from ``name.npz`` in a folder, or from OpenML.
 
     The file contains the arrays ``X`` and ``y``; a sparse table has ``data``, ``indices``, ``indptr`` and ``shape``
-    instead of ``X``. An official split is in ``train_index`` and ``test_index``.
-
-    Parameters
-    ----------
-    name : str
-        Name of the file, without its ending.
-    folder : path-like, default=None
-        Folder of the file; None means the folder in the environment variable PROBEWISE_DATA.
-    openml : bool, default=False
-        Whether a data set that is not in the folder is fetched from OpenML (`sklearn.datasets.fetch_openml`), if it is
-        one of `OPENML`. Only its numeric columns are used, and there is no official split.
-
-    Returns
-    -------
-    Dataset
+    instead of ``X``. An official split is in ``train_index`` and ``test_index``. None is the folder in the environment
+    variable PROBEWISE_DATA. With ``openml``, a data set of `OPENML` that is not in the folder is fetched from there;
+    only its numeric columns are used, and there is no official split.
     """
     folder = folder or os.environ.get(FOLDER_VARIABLE)
     path = None if folder is None else Path(folder) / f"{name}.npz"

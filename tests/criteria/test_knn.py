@@ -175,24 +175,6 @@ def test_another_scoring_is_refused_with_the_remedy():
         KNN().bind(X, y, scoring="neg_log_loss")
 
 
-@pytest.mark.matrix(pairs=True)
-@pytest.mark.parametrize("make", [np.asarray, sp.csr_matrix])
-@pytest.mark.parametrize("n_neighbors", [1, 3, 9])
-@pytest.mark.parametrize("target", ["classes", "numbers"])
-@pytest.mark.parametrize("cv", [3, LeaveOneOut(), ShuffleSplit(2, random_state=0)], ids=str)
-def test_a_subset_plus_each_candidate_is_the_subset_with_it(make, n_neighbors, target, cv):
-    X, y = table(n=70)
-    y = y if target == "classes" else X[:, 1] + y
-    if target == "numbers" and isinstance(cv, LeaveOneOut):
-        return  # R^2 of one row means nothing
-    score = KNN(n_neighbors).bind(make(X), y, cv)
-    for size in (0, 1, 12):
-        subset = np.arange(size, dtype=np.int32)
-        candidates = np.arange(size, 30, dtype=np.int32)
-        expected = score(Subsets.of([[*subset, candidate] for candidate in candidates]))
-        np.testing.assert_allclose(score.plus_each(subset, candidates), expected, rtol=1e-9)
-
-
 @pytest.mark.matrix(times=3)
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 @pytest.mark.parametrize("n", [7, 31, 33, 64, 500, 1300])

@@ -117,23 +117,6 @@ def test_columns_far_from_zero_and_of_huge_scale():
     assert np.isfinite(Linear(1e-9).bind(X * 1e9, y)(SUBSETS)).all()
 
 
-@pytest.mark.matrix(pairs=True)
-@pytest.mark.parametrize("make", [np.asarray, sp.csr_matrix])
-@pytest.mark.parametrize("n_classes", [0, 2, 3])
-@pytest.mark.parametrize("cv", [3, ShuffleSplit(2, random_state=0), StratifiedKFold(20)], ids=str)
-def test_a_subset_plus_each_candidate_is_the_subset_with_it(make, n_classes, cv):
-    X, y = table(n_classes=n_classes or 3)
-    y = y if n_classes else X[:, 1] + y
-    if not n_classes and isinstance(cv, StratifiedKFold):
-        return
-    score = Linear().bind(make(X), y, cv)
-    for size in (0, 1, 12):
-        subset = np.arange(size, dtype=np.int32)
-        candidates = np.arange(size, 30, dtype=np.int32)
-        expected = score(Subsets.of([[*subset, candidate] for candidate in candidates]))
-        np.testing.assert_allclose(score.plus_each(subset, candidates), expected, rtol=1e-9)
-
-
 def test_a_value_does_not_depend_on_its_batch():
     X, y = table()
     for data in (X, sp.csr_matrix(X)):

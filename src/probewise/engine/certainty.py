@@ -47,9 +47,6 @@ class Certainty:
     of a run, but not for a feature chosen because its truth is known. Errors of different features are treated as
     independent, which those of random probes nearly are.
 
-    Examples
-    --------
-    >>> from probewise.engine.certainty import Certainty
     >>> certainty = Certainty([0.9, 0.5, 0.1, 0.1], [0.1, 0.1, 0.1, 0.1])
     >>> certainty.rank_intervals().tolist()
     [[1, 1], [2, 2], [3, 4], [3, 4]]
