@@ -325,10 +325,7 @@ class Posterior:
 
 
 def _likelihoods(bins: Bins) -> Floats:
-    """(bins, cells): likelihood of the value if the truth is in the cell, relative to the most likely cell.
-
-    Cells cover the neighborhood of every value, with a width that suits the smallest standard errors.
-    """
+    """(bins, cells): likelihood of the value if the truth is in the cell, relative to the most likely cell."""
     values, errors = bins.values[:, None], bins.errors[:, None]
     width = CELL_WIDTH * max(float(np.quantile(errors, 0.1)), NO_ERROR)
     points = np.unique(values + errors * np.arange(-REACH, REACH + CELL_WIDTH / 2, CELL_WIDTH / 2))

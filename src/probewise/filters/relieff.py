@@ -231,10 +231,7 @@ class Groups:
 
 @dataclass(frozen=True)
 class Block:
-    """Pairs of samples: ``rows`` and the ``others`` that they are compared with.
-
-    With ``both_ways`` only pairs with row < other are compared, and both samples of a pair search for neighbors.
-    """
+    """Pairs of samples: ``rows`` and the ``others`` that they are compared with."""
 
     rows: Rows
     others: Rows
