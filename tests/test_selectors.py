@@ -62,26 +62,18 @@ IN_OTHER_WAYS = [
 
 
 nothing_found = pytest.mark.filterwarnings(
-    "ignore:no feature stands out",
-    "ignore:no number of features",
-    "ignore:the number of features was not chosen",
+    "ignore:no feature stands out", "ignore:no number of features", "ignore:the number of features was not chosen"
 )
 
 
-@parametrize_with_checks(
-    [*WRAPPERS, FSDD(), EFS(), MRMR(), ReliefF()],
-    expected_failed_checks=expected_to_fail,
-)
+@parametrize_with_checks([*WRAPPERS, FSDD(), EFS(), MRMR(), ReliefF()], expected_failed_checks=expected_to_fail)
 @nothing_found
 def test_sklearn_checks(estimator, check):
     check(estimator)
 
 
 @pytest.mark.matrix
-@parametrize_with_checks(
-    [*BY_FILTERS_OF_THE_SAME_KIND, *IN_OTHER_WAYS],
-    expected_failed_checks=expected_to_fail,
-)
+@parametrize_with_checks([*BY_FILTERS_OF_THE_SAME_KIND, *IN_OTHER_WAYS], expected_failed_checks=expected_to_fail)
 @nothing_found
 def test_sklearn_checks_of_others(estimator, check):
     """Filters that share all but a formula with one above, and DAF with other options."""

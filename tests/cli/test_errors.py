@@ -70,12 +70,7 @@ REFUSED_TABLES = {
     "not.arrow": "not.arrow cannot be read as Arrow",
     "not.npz": "not.npz cannot be read as NPZ",
 }
-REFUSED_BY_METHODS = {
-    "constant.csv": "one class",
-    "rare.csv": "class",
-    "huge.csv": "'c'",
-    "tiny.csv": "'c'",
-}
+REFUSED_BY_METHODS = {"constant.csv": "one class", "rare.csv": "class", "huge.csv": "'c'", "tiny.csv": "'c'"}
 RANK = ["rank", "good.csv", "--target", "label", "--n-probes", "20", "--n-jobs", "1"]
 DAF = [*RANK, "--method", "daf"]
 COMPARE = [
@@ -174,10 +169,7 @@ REFUSED_OPTIONS = {
         [*COMPARE, "--ledger", "good.csv"],
         "good.csv is not the ledger of a Probewise study",
     ),
-    "compare, resuming an odd run": (
-        [*COMPARE, "--ledger", "odd.run"],
-        "odd.run is damaged in line 1: remove",
-    ),
+    "compare, resuming an odd run": ([*COMPARE, "--ledger", "odd.run"], "odd.run is damaged in line 1: remove"),
     # report
     "report, nothing to write": (["report", "not.ledger"], "a report needs --out FILE: .html, .md or .json"),
     "report, a folder": (["report", "folder", "--out", "r.md"], "there is no run at folder"),

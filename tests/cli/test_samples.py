@@ -194,10 +194,7 @@ def test_rows_without_a_target_are_left_out_with_a_note(frame, tmp_path, succeed
         (["--sample-weight", "weight", "--criterion", "svm"], "sample_weight: SVM"),
         (["--groups", "patient", "--cv", "40"], "cv=40 needs at least as many groups, and there are 30"),
         (["--groups", "patient", "--cv", "loo"], "cv='loo' leaves out single rows, but groups keeps rows together"),
-        (
-            ["--sample-weight", "weight", "--method", "fsdd"],
-            "--sample-weight: FSDD has no such parameter",
-        ),
+        (["--sample-weight", "weight", "--method", "fsdd"], "--sample-weight: FSDD has no such parameter"),
         (["--scoring", "roc_auc", "--groups", "patient", "--method", "dfe"], "--scoring, --groups: DFE has no such"),
     ],
     ids=" ".join,

@@ -1,19 +1,16 @@
 """SVM: equal to scikit-learn's machines on the same folds; tuning; errors."""
 
-import pickle
-
 import numpy as np
 import pytest
 import scipy.sparse as sp
 from sklearn.compose import TransformedTargetRegressor
-from sklearn.model_selection import GroupKFold, KFold, LeaveOneOut, ShuffleSplit, cross_val_score
+from sklearn.model_selection import KFold, cross_val_score
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC, SVR, LinearSVC, LinearSVR
 
 from probewise.criteria import svm
 from probewise.criteria.svm import SVM
 from probewise.engine.probes import ProbePlan, Subsets
-from probewise.executors import executor
 
 SUBSETS = ProbePlan(30, max_size=25, seed=1).draw(0, 3)
 KERNELS = pytest.mark.parametrize("kernel", ["linear", "rbf"])
@@ -88,48 +85,11 @@ def test_a_whole_number_target_can_be_a_quantity():
     np.testing.assert_array_equal(found, by_sklearn(SVR(C=3), X, y, cv=KFold(3)))
 
 
-@KERNELS
-@pytest.mark.parametrize(
-    "cv",
-    [
-        5,
-        ShuffleSplit(3, test_size=0.3, random_state=0),
-        LeaveOneOut(),
-        "loo",
-        [(np.arange(30), np.arange(30, 60)), (np.arange(20, 60), np.arange(20))],
-    ],
-    ids=str,
-)
-def test_any_splitter(kernel, cv):
-    X, y = table(n=60)
-    subsets = Subsets.of(list(SUBSETS)[:1])
-    expected = by_sklearn(CLASSIFIERS[kernel], X, y, subsets, LeaveOneOut() if cv == "loo" else cv)
-    np.testing.assert_allclose(SVM(kernel).bind(X, y, cv)(subsets), expected, rtol=1e-12)
-
-
-def test_groups_stay_together():
-    X, y = table()
-    groups = np.arange(90) // 10
-    expected = by_sklearn(SVC(), X, y, cv=GroupKFold(3), groups=groups)
-    np.testing.assert_array_equal(SVM("rbf").bind(X, y, GroupKFold(3), groups=groups)(SUBSETS), expected)
-
-
 def test_columns_of_any_scale_end_without_a_warning():
     X, y = table()
     X *= 10.0 ** np.arange(-15, 15)
     for criterion in (SVM(), SVM(task="regression"), SVM("rbf")):
         assert np.isfinite(criterion.bind(X, y)(SUBSETS)).all()
-
-
-@KERNELS
-def test_a_value_depends_neither_on_its_batch_nor_on_its_worker(kernel):
-    X, y = table()
-    score = SVM(kernel).bind(X, y)
-    together = score(SUBSETS).tolist()
-    single = [Subsets.of([subset]) for subset in SUBSETS]
-    assert np.concatenate([score(subset) for subset in single]).tolist() == together
-    assert np.concatenate(list(executor(2, prefer=SVM.prefer)(score, single))).tolist() == together
-    assert pickle.loads(pickle.dumps(score))(SUBSETS).tolist() == together
 
 
 @KERNELS

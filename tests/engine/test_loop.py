@@ -27,16 +27,7 @@ from probewise.engine.settings import Settings
 from probewise.engine.tally import Tally
 from probewise.engine.units import Units
 from probewise.executors import executor, one_blas_thread, serial, silence_loky_shutdown, threads
-from probewise.stopping import (
-    MaxProbes,
-    MaxTime,
-    MinCoverage,
-    OrderChange,
-    RelativeChange,
-    Rule,
-    Settled,
-    ValueChange,
-)
+from probewise.stopping import MaxProbes, MaxTime, MinCoverage, OrderChange, RelativeChange, Rule, Settled, ValueChange
 from sampling import examples
 
 

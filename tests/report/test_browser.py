@@ -97,7 +97,7 @@ def test_everything_is_drawn(chromium, demo, width, dark):
         "plot-overlap",
         "plot-univariate",
         "plot-redundancy",
-        "plot-interactions",
+        "plot-pair-0",
     }
     assert all(plots.values())
     points = chromium.execute_script("return document.querySelectorAll('#plot-ranking .point').length")

@@ -7,13 +7,7 @@ import numpy as np
 import pytest
 
 from probewise.validation.errors import ParameterError
-from probewise.validation.parameters import (
-    PATH,
-    SHARE,
-    check_parameters,
-    number,
-    whole_number,
-)
+from probewise.validation.parameters import PATH, SHARE, check_parameters, number, whole_number
 
 CONSTRAINTS = {
     "n_probes": (whole_number(1), "auto"),

@@ -67,10 +67,7 @@ BAD_GROUPS = {
     "one None": ([*range(39), None], r"in 1 rows \(first: row 39\)"),
     "NaN": ([np.nan, *range(39)], r"in 1 rows \(first: row 0\)"),
     "pandas NA": (pd.array([pd.NA, *range(39)]), "no label"),
-    "two columns": (
-        np.ones((40, 2)),
-        r"groups has 2 dimensions \(shape \(40, 2\)\): give one label for each",
-    ),
+    "two columns": (np.ones((40, 2)), r"groups has 2 dimensions \(shape \(40, 2\)\): give one label for each"),
     "one column": (np.ones((40, 1)), "groups has 2 dimensions"),
     "a number": (3, "groups has 0 dimensions"),
     "unequal lists": ([[1, 2], [3]] * 20, "groups has 2 dimensions"),

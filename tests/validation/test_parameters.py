@@ -6,19 +6,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from probewise import (
-    CFS,
-    DAF,
-    DFE,
-    EFS,
-    FCBF,
-    FSDD,
-    JMI,
-    MRMR,
-    AdaptiveRandomForestClassifier,
-    ReliefF,
-    Tournament,
-)
+from probewise import CFS, DAF, DFE, EFS, FCBF, FSDD, JMI, MRMR, AdaptiveRandomForestClassifier, ReliefF, Tournament
 from probewise.datasets import make_madelon
 from probewise.discretize import Discretizer
 from probewise.io.second_file import rows_by_id

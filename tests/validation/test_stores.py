@@ -204,9 +204,7 @@ class Spy:
 
 
 @pytest.mark.parametrize(
-    "criterion",
-    ["knn", "linear", "svm", ESTIMATOR, spread],
-    ids=["knn", "linear", "svm", "estimator", "function"],
+    "criterion", ["knn", "linear", "svm", ESTIMATOR, spread], ids=["knn", "linear", "svm", "estimator", "function"]
 )
 def test_only_the_columns_of_probes_are_read_after_the_first_pass(criterion, monkeypatch):
     monkeypatch.setattr(stores, "CELLS_AT_A_TIME", 600)

@@ -6,6 +6,7 @@ import shlex
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -17,22 +18,20 @@ from ..validation.parameters import completed_file, writable_path
 from . import inputs
 from . import options as o
 from .console import (
-    DASH,
     STOPPED_EARLY,
     TOP,
-    check_outputs,
     fitted,
     give_comparison,
     give_ranking,
     interrupt_afterwards,
+    output_files,
     print_demo,
     print_diff,
     print_line,
-    standard_output,
     warnings_as_lines,
     write_reports,
 )  # fmt: skip
-from .inputs import PROBING, TableOptions, table_to_rank
+from .inputs import MethodOptions, RowOptions, StoredOptions, TableOptions
 
 EXAMPLES = """Examples:
 
@@ -139,48 +138,16 @@ def demo(
 
 
 @app.command(epilog="Example: probewise rank data.csv --target label --time-limit 5m --out ranking.csv")
+@o.expanded
 def rank(
     context: typer.Context,
-    data: o.Data,
-    target: o.Target = None,
-    target_file: o.TargetFile = None,
-    id_column: o.IdColumn = None,
-    ignore: o.Ignore = None,
-    features_in: o.FeaturesIn = "columns",
-    feature_names: o.FeatureNames = None,
-    missing: o.Missing = None,
-    sample_weight: o.SampleWeight = None,
-    groups: o.Groups = None,
-    event: o.Event = None,
-    adjust: o.Adjust = None,
-    categorical_features: o.CategoricalFeatures = None,
-    feature_groups: o.FeatureGroups = None,
-    keep: o.Keep = None,
-    method: Annotated[
-        str | None,
-        o.method_option(
-            metavar="NAME",
-            help="tournament (the default) to predict with few features; daf to learn how much each feature adds to "
-            f"others; or a method without probes: {', '.join(inputs.RANKING_METHODS[2:])}.",
-        ),
-    ] = None,
-    criterion: o.Criterion = None,
-    scoring: o.Scoring = None,
-    cv: o.Cv = None,
-    task: o.Task = None,
-    n_probes: o.NProbes = None,
-    time_limit: o.TimeLimit = None,
-    n_features_to_select: o.NFeaturesToSelect = None,
-    fdr: o.Fdr = str(DEFAULT_FDR),
+    reading: RowOptions,
+    method: MethodOptions,
     top: o.Top = TOP,
     out: o.Out = None,
     select: o.Select = None,
     report: o.Report = None,
     quiet: o.Quiet = False,
-    ledger: o.Ledger = None,
-    random_state: o.RandomState = None,
-    n_jobs: o.NJobs = -1,
-    device: o.Device = None,
 ) -> int:
     """Rank the features of a table by how much they add to other features.
 
@@ -188,87 +155,32 @@ def rank(
     the features that predict best together come first. With --method daf all features stay to the end, and each is
     ranked by how much better the probes with it are than the probes without it. Ctrl-C stops with the ranking so far.
     """
-    from ..engine.settings import recording_command, saved_settings
+    from ..engine.settings import recording_command
     from ..io import require_ranking_path, require_table_path
     from ..report.summary import require_report_path
 
-    reading = TableOptions(
-        data,
-        target,
-        target_file,
-        id_column,
-        ignore,
-        features_in,
-        feature_names,
-        sample_weight,
-        groups,
-        categorical_features,
-        event,
-        adjust,
-    )
-    resumed = saved_settings(ledger) is not None
-    name, reports = inputs.method_of(method, ledger, resumed=resumed), report or []
-    if out == DASH and DASH in reports:
-        raise ValueError("--out - and --report -: only one of them can go to standard output")
-    printed = DASH if DASH in reports else None
+    outputs = {
+        "out": (require_ranking_path, out, ".csv"),
+        "select": (require_table_path, select, ""),
+        "report": (require_report_path, report, ".json"),
+    }
     with (
-        standard_output(out, ".csv", quiet=quiet) as out,
-        standard_output(printed, ".json", quiet=quiet) as printed,
+        output_files(outputs, inputs=[*reading.files, *method.files], run=method.ledger, quiet=quiet) as files,
+        recording_command(_without_ledger(context.obj)),
     ):
-        reports = [path if path != DASH or printed is None else printed for path in reports]
-        check_outputs(
-            {
-                "out": (require_ranking_path, out),
-                "select": (require_table_path, select),
-                "report": (require_report_path, reports),
-            },
-            inputs=[*reading.files, *map(Path, filter(inputs.is_file_of_groups, feature_groups or ()))],
-            runs=[ledger],
-        )
-        table = table_to_rank(reading, name, missing=missing, quiet=quiet)
-        seed = 0 if random_state is None and not resumed else random_state
-        usual: dict[str, Any] = {"n_jobs": n_jobs, "random_state": seed, "scale": "auto", "verbose": 0 if quiet else 1}
-        rate = None if fdr.lower() == "none" else inputs.number_in(fdr)
-        usual["fdr"] = DEFAULT_FDR if rate is None else rate
-        if name not in PROBING:
-            usual["n_features_to_select"] = min(top, len(table.feature_names))
-        selector = inputs.make_selector(
-            name,
-            table,
-            {
-                **inputs.column_options(table, feature_groups, keep),
-                "n_features_to_select": inputs.number_in(n_features_to_select),
-                "criterion": criterion and criterion.lower(),
-                "scoring": scoring,
-                "cv": cv,
-                "n_probes": n_probes,
-                "time_limit": time_limit,
-                "ledger": ledger,
-                "device": device,
-            },
-            task=task,
-            missing=missing,
-            usual=usual,
-        )
-        with recording_command(_without_ledger(context.obj)):
-            fitted(selector, table)
+        table = reading.read(allow_missing=method.allows_missing, quiet=quiet)
+        selector = fitted(method.selector(table, top=top, quiet=quiet), table)
         with interrupt_afterwards() as interrupts:
             give_ranking(
-                selector, table, top=top, out=out, select=select, all_selected=n_features_to_select is not None,
-                fdr=rate, quiet=quiet,
+                selector, table, top=top, out=files["out"], select=files["select"], fdr=method.rate, quiet=quiet,
+                all_selected=method.n_features_to_select is not None,
             )  # fmt: skip
-        code = STOPPED_EARLY if name in PROBING and selector.run_.interrupted else 0
-        if reports:
+        code = STOPPED_EARLY if method.has_probes and selector.run_.interrupted else 0
+        if files["report"]:
             code |= write_reports(
-                selector,
-                reports,
-                reading,
-                table,
-                command=shlex.join(["probewise", *context.obj]),
-                fdr=rate,
-                quiet=quiet,
-                is_interrupted=bool(interrupts),
-            )
+                selector, files["report"], reading, table, command=shlex.join(["probewise", *context.obj]),
+                fdr=method.rate, quiet=quiet, is_interrupted=bool(interrupts),
+            )  # fmt: skip
     return code
 
 
@@ -284,14 +196,9 @@ def _without_ledger(arguments: Sequence[str]) -> list[str]:
 
 
 @app.command(epilog="Example: probewise compare data.csv --target label --methods tournament,bif,all --plot plot.png")
+@o.expanded
 def compare(
-    data: o.Data,
-    target: o.Target = None,
-    target_file: o.TargetFile = None,
-    id_column: o.IdColumn = None,
-    ignore: o.Ignore = None,
-    features_in: o.FeaturesIn = "columns",
-    feature_names: o.FeatureNames = None,
+    reading: TableOptions,
     methods: o.Methods = "daf,bif,all",
     classifiers: o.Classifiers = "knn,linear",
     trials: o.Trials = 20,
@@ -317,15 +224,10 @@ def compare(
     from ..plots import require_picture_path
 
     resumed = ledger is not None and ledger.exists() and ledger.stat().st_size > 0
-    reading = TableOptions(data, target, target_file, id_column, ignore, features_in, feature_names)
     compared = inputs.selectors_named(methods, n_probes=n_probes, time_limit=time_limit)
     numbers = None if sizes is None else inputs.whole_numbers("sizes", sizes)
-    with standard_output(out, ".csv", quiet=quiet) as out:
-        check_outputs(
-            {"out": (require_ranking_path, out), "plot": (require_picture_path, plot)},
-            inputs=reading.files,
-            runs=[ledger],
-        )
+    outputs = {"out": (require_ranking_path, out, ".csv"), "plot": (require_picture_path, plot, "")}
+    with output_files(outputs, inputs=reading.files, run=ledger, quiet=quiet) as files:
         table = reading.read(quiet=quiet)
 
         from ..study import CLASSIFIERS, Study
@@ -346,29 +248,16 @@ def compare(
         with warnings_as_lines(study.verbose):
             result = study.compare(table.frame(), table.y)
         with interrupt_afterwards():
-            give_comparison(result, out=out, plot=plot, quiet=quiet)
+            give_comparison(result, out=files["out"], plot=files["plot"], quiet=quiet)
     return STOPPED_EARLY if len(result.trials) < trials else 0
 
 
 @app.command(epilog="Example: probewise report run.ledger --data data.csv --target label --out report.html")
+@o.expanded
 def report(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="The file of rank --ledger or compare --ledger.")],
+    reading: StoredOptions,
     out: o.Report = None,
-    data: Annotated[
-        str | None,
-        o.table_option(metavar="DATA", help="The table of the run, for a more complete report."),
-    ] = None,
-    target: o.Target = None,
-    target_file: o.TargetFile = None,
-    id_column: o.IdColumn = None,
-    ignore: o.Ignore = None,
-    features_in: o.FeaturesIn = "columns",
-    feature_names: o.FeatureNames = None,
-    sample_weight: o.SampleWeight = None,
-    groups: o.Groups = None,
-    event: o.Event = None,
-    adjust: o.Adjust = None,
-    categorical_features: o.CategoricalFeatures = None,
     quiet: o.Quiet = False,
 ) -> int:
     """Write the report of a stored run: one page that needs no other files.
@@ -378,20 +267,14 @@ def report(
     """
     from ..report.summary import require_report_path
 
-    reading = TableOptions(
-        data or "", target, target_file, id_column, ignore, features_in, feature_names, sample_weight, groups,
-        categorical_features, event, adjust,
-    )  # fmt: skip
     if not out:
         raise ValueError("a report needs --out FILE: .html, .md or .json")
-    if data is None and reading != TableOptions("", features_in=features_in):
+    if reading.data is None and reading != StoredOptions(features_in=reading.features_in):
         raise ValueError("--target and the other options of the table need --data DATA")
-    with standard_output(DASH if DASH in out else None, ".json", quiet=quiet) as printed:
-        paths = [path if path != DASH or printed is None else printed for path in out]
-        inputs = [] if data is None else reading.files
-        check_outputs({"out": (require_report_path, paths)}, inputs=inputs, runs=[run])
-        table = None if data is None else reading.read(allow_missing=True, quiet=quiet)
-        return write_reports(run, paths, reading, table, fdr=DEFAULT_FDR, quiet=quiet)
+    outputs = {"out": (require_report_path, out, ".json")}
+    with output_files(outputs, inputs=reading.files, run=run, quiet=quiet) as files:
+        table = None if reading.data is None else reading.read(allow_missing=True, quiet=quiet)
+        return write_reports(run, files["out"], reading, table, fdr=DEFAULT_FDR, quiet=quiet)
 
 
 @app.command(epilog="Example: probewise diff monday.ledger tuesday.ledger")
@@ -405,13 +288,12 @@ def diff(
     from ..report import render_json
     from ..report.diff import compare_runs
 
-    refusal = "{} cannot be written: name it .json"
-    with standard_output(out, ".json", quiet=False) as out:
-        check_outputs({"out": (lambda path: writable_path(path, [".json"], refusal), out)}, runs=[first, second])
+    require = partial(writable_path, formats=[".json"], refusal="{} cannot be written: name it .json")
+    with output_files({"out": (require, out, ".json")}, inputs=[second], run=first, quiet=False) as files:
         comparison = compare_runs(first, second, top=top)
         print_diff(comparison, first.name, second.name)
-        if out is not None:
-            with completed_file(out) as file:
+        if files["out"] is not None:
+            with completed_file(files["out"]) as file:
                 file.write_text(render_json(comparison), encoding="utf-8")
 
 
@@ -426,8 +308,7 @@ def convert(
     dtype: Annotated[
         str | None,
         o.output_option(
-            metavar="TYPE",
-            help="float32 or float64. Default: float32 or integers if all features are, else float64.",
+            metavar="TYPE", help="float32 or float64. Default: float32 or integers if all features are, else float64."
         ),
     ] = None,
     force: Annotated[bool, o.output_option("--force", help="Overwrite existing files.")] = False,

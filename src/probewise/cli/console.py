@@ -9,8 +9,8 @@ import signal
 import sys
 import tempfile
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stdout
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager, nullcontext, redirect_stdout
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -81,47 +81,44 @@ def warnings_as_lines(verbose: int) -> Iterator[None]:
 # ---- output files
 
 
-def check_outputs(
-    outputs: Mapping[str, tuple[Callable[[Path], Any], Path | Sequence[Path] | None]],
-    *,
-    inputs: Iterable[Path] = (),
-    runs: Iterable[Path | None] = (),
-) -> None:
-    """Refuse outputs that cannot be written, or that would overwrite an input, a run or another output.
-
-    Parameters
-    ----------
-    outputs : mapping of str to (function, paths)
-        For each flag the function that refuses a path of an unknown format, and the paths.
-    inputs, runs : iterables of Path
-        Files that are read, and files that hold runs.
-    """
-    stored = [path for path in runs if path is not None]
-    journals = [path.with_name(path.name + ending) for path in stored for ending in ("-wal", "-journal", "-shm")]
-    used = [*inputs, *stored, *journals]
-    for flag, (require, paths) in outputs.items():
-        for path in [paths] if isinstance(paths, Path) else paths or ():
-            require(path)
-            for other in used:
-                if other.resolve() == path.resolve() or (other.exists() and path.exists() and other.samefile(path)):
-                    raise ValueError(f"--{flag} {path} would overwrite {other}: choose another file")
-            used.append(path)
-
-
 @contextmanager
-def standard_output(path: Path | None, ending: str, *, quiet: bool) -> Iterator[Path | None]:
-    """Yield a temporary file in place of "-", and print its content at the end.
+def output_files(
+    outputs: Mapping[str, tuple[Callable[[Path], Any], Any, str]],
+    *,
+    inputs: Sequence[Path],
+    run: Path | None,
+    quiet: bool,
+) -> Iterator[dict[str, Any]]:
+    """Yield the path, or list of paths, of each flag; "-" becomes a temporary file, which is printed at the end.
 
-    Until then everything else that the command prints goes to standard error.
+    ``outputs`` holds for each flag a function that refuses paths of an unknown format, the paths, and the ending of
+    standard output. Outputs that would overwrite an input, the run or another output are refused. Until the end
+    everything else that the command prints goes to standard error.
     """
-    if path != DASH:
-        yield path
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / f"{STANDARD_OUTPUT}{ending}"
-        with redirect_stdout(io.StringIO() if quiet else sys.stderr):
-            yield file
-        if file.exists():
+    used = list(inputs)
+    if run is not None:
+        used += [run, *(run.with_name(run.name + ending) for ending in ("-wal", "-journal", "-shm"))]
+    listed = {flag: [paths] if isinstance(paths, Path) else paths or () for flag, (_, paths, _) in outputs.items()}
+    printed = [flag for flag, (_, _, ending) in outputs.items() if ending and DASH in listed[flag]]
+    if len(printed) > 1:
+        raise ValueError(f"{' and '.join(f'--{flag} -' for flag in printed)}: only one can go to standard output")
+    with tempfile.TemporaryDirectory() if printed else nullcontext("") as folder, ExitStack() as stack:
+        file = Path(folder, STANDARD_OUTPUT + (outputs[printed[0]][2] if printed else ""))
+        files: dict[str, Any] = {}
+        for flag, (require, paths, ending) in outputs.items():
+            replaced = [file if path == DASH and ending else path for path in listed[flag]]
+            for path in replaced:
+                require(path)
+                for other in used:
+                    if other.resolve() == path.resolve() or (other.exists() and path.exists() and other.samefile(path)):
+                        raise ValueError(f"--{flag} {path} would overwrite {other}: choose another file")
+                used.append(path)
+            files[flag] = replaced[0] if isinstance(paths, Path) else replaced or None
+        if printed:
+            stack.enter_context(redirect_stdout(io.StringIO() if quiet else sys.stderr))
+        yield files
+        stack.close()
+        if printed and file.exists():
             sys.stdout.write(file.read_text(encoding="utf-8"))
 
 

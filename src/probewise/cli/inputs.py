@@ -8,18 +8,20 @@ import tempfile
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
-from functools import reduce
+from functools import cached_property, reduce
 from operator import or_
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
 import probewise
 
 from .. import _MODULE_OF
+from .._selector import DEFAULT_FDR
 from ..validation.contents import STRATEGIES
 from ..validation.parameters import check_parameter, whole_number
+from . import options as o
 from .console import print_line
 
 if TYPE_CHECKING:
@@ -30,7 +32,6 @@ METHODS = {name.lower(): name for name, home in _MODULE_OF.items() if home not i
 RANKING_METHODS = ["tournament", "daf", *(name for name in METHODS if name not in ("tournament", "daf", "sffs"))]
 ROW_ARGUMENTS = ("sample_weight", "groups", "adjust")  # arguments of fit with a value for each row
 ERROR = "error"  # --missing error: missing values are refused
-PROBING = ("tournament", "daf")
 READ_BY_POLARS = (".parquet", ".arrow", ".feather", ".ipc", ".zst")
 
 
@@ -39,20 +40,15 @@ READ_BY_POLARS = (".parquet", ".arrow", ".feather", ".ipc", ".zst")
 
 @dataclass(frozen=True)
 class TableOptions:
-    """Options that say how a table is read, with the names of their flags."""
+    """Options that say how a table is read."""
 
-    data: str
-    target: str | None = None
-    target_file: str | None = None
-    id_column: str | None = None
-    ignore: Sequence[str] | None = None
-    features_in: str = "columns"
-    feature_names: str | None = None
-    sample_weight: str | None = None
-    groups: str | None = None
-    categorical_features: Sequence[str] | None = None
-    event: str | None = None
-    adjust: Sequence[str] | None = None
+    data: o.Data
+    target: o.Target = None
+    target_file: o.TargetFile = None
+    id_column: o.IdColumn = None
+    ignore: o.Ignore = None
+    features_in: o.FeaturesIn = "columns"
+    feature_names: o.FeatureNames = None
 
     @property
     def path(self) -> Path:
@@ -82,43 +78,40 @@ class TableOptions:
 
     def _arguments(self, *, allow_missing: bool) -> dict[str, Any]:
         """The arguments of `read_table` that differ from its defaults."""
-        categories = [name for item in self.categorical_features or () for name in item.split(",")]
-        arguments = {
-            "target": self.target,
-            "target_file": self.target_file,
-            "id_column": self.id_column,
-            "ignore": list(self.ignore or ()),
-            "features_in": None if self.features_in == "columns" else self.features_in,
-            "feature_names": self.feature_names,
-            "sample_weight": self.sample_weight,
-            "groups": self.groups,
-            "categorical_features": categories,
-            "event": self.event,
-            "adjust": list(self.adjust or ()),
-            "allow_missing": allow_missing,
-            "drop_unlabeled": self.path.suffix.lower() != ".npy",  # the rows of a mapped table are fixed
-        }
+        arguments = {**vars(self), "data": None, "allow_missing": allow_missing}
+        arguments["features_in"] = None if self.features_in == "columns" else self.features_in
+        arguments["drop_unlabeled"] = self.path.suffix.lower() != ".npy"  # the rows of a mapped table are fixed
+        if categories := arguments.get("categorical_features"):
+            arguments["categorical_features"] = [name for item in categories for name in item.split(",")]
         return {name: value for name, value in arguments.items() if value not in (None, [], False)}
 
     def code(self, *, allow_missing: bool) -> str:
         """The Python code that reads the same table."""
         arguments = self._arguments(allow_missing=allow_missing)
         written = ", ".join([repr(self.data), *(f"{name}={value!r}" for name, value in arguments.items())])
-        lines = [
-            "from probewise.io import read_table",
-            f"table = read_table({written})",
-            "X, y = table.frame(), table.y",
-        ]
-        lines += [f"{name} = table.{name}" for name in ROW_ARGUMENTS if getattr(self, name)]
-        return "\n".join(lines)
+        of_rows = [f"{name} = table.{name}" for name in ROW_ARGUMENTS if getattr(self, name, None)]
+        lines = ["from probewise.io import read_table", f"table = read_table({written})"]
+        return "\n".join([*lines, "X, y = table.frame(), table.y", *of_rows])
 
 
-def table_to_rank(options: TableOptions, method: str, *, missing: str | None, quiet: bool) -> Table:
-    """The table, with missing values unless they are refused or the method cannot use them."""
-    if missing not in (None, *STRATEGIES, ERROR):
-        raise ValueError(f"missing={missing!r} must be 'mean', 'median' or 'error'")
-    takes_missing = missing in STRATEGIES or (missing is None and method in (*PROBING, "fsdd"))
-    return options.read(allow_missing=takes_missing, quiet=quiet)
+@dataclass(frozen=True)
+class RowOptions(TableOptions):
+    """Options of a table with columns of weights, groups, events and covariates."""
+
+    sample_weight: o.SampleWeight = None
+    groups: o.Groups = None
+    event: o.Event = None
+    adjust: o.Adjust = None
+    categorical_features: o.CategoricalFeatures = None
+
+
+@dataclass(frozen=True)
+class StoredOptions(RowOptions):
+    """Options of the table of a stored run, which need not be given."""
+
+    data: Annotated[
+        str | None, o.table_option(metavar="DATA", help="The table of the run, for a more complete report.")
+    ] = None  # type: ignore[assignment]
 
 
 @contextmanager
@@ -151,67 +144,103 @@ def _without_panics(files: Sequence[Path]) -> Iterator[None]:
 # ---- methods
 
 
-def method_of(method: str | None, ledger: Path | None, *, resumed: bool) -> str:
-    """The requested method; else the method of the resumed run, or tournament."""
-    if method is not None:
-        if method.lower() not in RANKING_METHODS:
-            raise ValueError(f"--method {method!r} is not known: choose one of {', '.join(RANKING_METHODS)}")
-        return method.lower()
-    if resumed and ledger is not None:
+@dataclass(frozen=True)
+class MethodOptions:
+    """Options of a method and its run; None means that an option was not given."""
+
+    missing: o.Missing = None
+    feature_groups: o.FeatureGroups = None
+    keep: o.Keep = None
+    method: Annotated[
+        str | None,
+        o.method_option(
+            metavar="NAME",
+            help="tournament (the default) to predict with few features; daf to learn how much each feature adds to "
+            f"others; or a method without probes: {', '.join(RANKING_METHODS[2:])}.",
+        ),
+    ] = None
+    criterion: o.Criterion = None
+    scoring: o.Scoring = None
+    cv: o.Cv = None
+    task: o.Task = None
+    n_probes: o.NProbes = None
+    time_limit: o.TimeLimit = None
+    n_features_to_select: o.NFeaturesToSelect = None
+    fdr: o.Fdr = str(DEFAULT_FDR)
+    ledger: o.Ledger = None
+    random_state: o.RandomState = None
+    n_jobs: o.NJobs = -1
+    device: o.Device = None
+
+    @cached_property
+    def name(self) -> str:
+        """The requested method; else the method of the resumed run, or tournament."""
+        if self.method is None:
+            return "daf" if self._saved is not None and self._saved.schedule is None else "tournament"
+        if self.method.lower() not in RANKING_METHODS:
+            raise ValueError(f"--method {self.method!r} is not known: choose one of {', '.join(RANKING_METHODS)}")
+        return self.method.lower()
+
+    @property
+    def has_probes(self) -> bool:
+        return self.name in ("tournament", "daf")
+
+    @property
+    def allows_missing(self) -> bool:
+        """Whether the table may have missing values: unless they are refused, or the method cannot use them."""
+        if self.missing not in (None, *STRATEGIES, ERROR):
+            raise ValueError(f"missing={self.missing!r} must be 'mean', 'median' or 'error'")
+        return self.missing in STRATEGIES or (self.missing is None and (self.has_probes or self.name == "fsdd"))
+
+    @property
+    def rate(self) -> Any:
+        """The false discovery rate; None for no tests."""
+        return None if self.fdr.lower() == "none" else number_in(self.fdr)
+
+    @property
+    def files(self) -> list[Path]:
+        return [Path(text) for text in self.feature_groups or () if _is_file_of_groups(text)]
+
+    @cached_property
+    def _saved(self) -> Any:
         from ..engine.settings import saved_settings
 
-        saved = saved_settings(ledger)
-        return "daf" if saved is not None and saved.schedule is None else "tournament"
-    return "tournament"
+        return saved_settings(self.ledger)
 
-
-def make_selector(
-    method: str,
-    table: Table,
-    options: Mapping[str, Any],
-    *,
-    task: str | None,
-    missing: str | None,
-    usual: Mapping[str, Any],
-) -> Any:
-    """The selector of a method.
-
-    Parameters
-    ----------
-    method : str
-        One of `METHODS`.
-    table : Table
-        The table to rank.
-    options : mapping of str to object
-        Values of the flags by the names of the parameters; None means that a flag was not given. A flag that is not a
-        parameter of the selector is refused.
-    task : str or None
-        Parameter of the criterion.
-    missing : str or None
-        Parameter of the selector, or of its criterion.
-    usual : mapping of str to object
-        Parameters that every method takes if it has them, such as n_jobs.
-    """
-    selector = getattr(probewise, METHODS[method])()
-    known = selector.get_params(deep=False)
-    stated = {name: value for name, value in options.items() if value is not None}
-    if "stop" in known:
-        rule = stopping_rule(stated.pop("n_probes", None), stated.pop("time_limit", None))
-        stated |= {} if rule is None else {"stop": rule}
-    if missing is not None and "missing" in known:
-        stated["missing"], missing = None if missing == ERROR else missing, None
-    of_rows = {"sample_weight": table.sample_weight, "groups": table.groups, "adjust": table.adjust}
-    of_rows |= {"task": task, "missing": missing}
-    if "criterion" not in known:
-        stated |= {name: value for name, value in of_rows.items() if value is not None}
-    unknown = [f"--{name.replace('_', '-')}" for name in stated if name not in known]
-    if unknown:
-        raise ValueError(f"{', '.join(unknown)}: {METHODS[method]} has no such parameter; leave it out")
-    if "criterion" in known:
-        criterion = _criterion(stated.get("criterion", "auto"), method, table, task=task, missing=missing)
-        stated |= {"criterion": criterion, "cv": _folds(stated.get("cv", known["cv"]), table, task)}
-    usual_here = {name: value for name, value in usual.items() if name in known}
-    return selector.set_params(**usual_here | stated)
+    def selector(self, table: Table, *, top: int, quiet: bool) -> Any:
+        """The selector; an option that it does not have is refused."""
+        selector = getattr(probewise, METHODS[self.name])()
+        known, missing = selector.get_params(deep=False), self.missing
+        options = {
+            name: getattr(self, name) for name in ("scoring", "cv", "n_probes", "time_limit", "ledger", "device")
+        }
+        options |= _column_options(table, self.feature_groups, self.keep)
+        options |= {"n_features_to_select": number_in(self.n_features_to_select)}
+        options |= {"criterion": self.criterion and self.criterion.lower()}
+        if "stop" in known:
+            options["stop"] = stopping_rule(options.pop("n_probes"), options.pop("time_limit"))
+        if missing is not None and "missing" in known:
+            options["missing"], missing = None if missing == ERROR else missing, None
+        if "criterion" not in known:
+            options |= {name: getattr(table, name) for name in ROW_ARGUMENTS} | {"task": self.task, "missing": missing}
+        stated = {name: value for name, value in options.items() if value is not None}
+        unknown = [f"--{name.replace('_', '-')}" for name in stated if name not in known]
+        if unknown:
+            raise ValueError(f"{', '.join(unknown)}: {METHODS[self.name]} has no such parameter; leave it out")
+        if "criterion" in known:
+            criterion = _criterion(stated.get("criterion", "auto"), self.name, table, task=self.task, missing=missing)
+            stated |= {"criterion": criterion, "cv": _folds(stated.get("cv", known["cv"]), table, self.task)}
+        seed = 0 if self.random_state is None and self._saved is None else self.random_state
+        usual: dict[str, Any] = {
+            "n_jobs": self.n_jobs,
+            "random_state": seed,
+            "scale": "auto",
+            "verbose": int(not quiet),
+        }
+        usual["fdr"] = DEFAULT_FDR if self.rate is None else self.rate
+        if not self.has_probes:
+            usual["n_features_to_select"] = min(top, len(table.feature_names))
+        return selector.set_params(**{name: value for name, value in usual.items() if name in known} | stated)
 
 
 def _criterion(name: str, method: str, table: Table, *, task: str | None, missing: str | None) -> Any:
@@ -263,7 +292,7 @@ def stopping_rule(n_probes: int | None, time_limit: float | None) -> Rule | None
 # ---- columns
 
 
-def column_options(table: Table, feature_groups: Sequence[str] | None, keep: Sequence[str] | None) -> dict[str, Any]:
+def _column_options(table: Table, feature_groups: Sequence[str] | None, keep: Sequence[str] | None) -> dict[str, Any]:
     """The parameters ``feature_groups`` and ``keep``, with columns as numbers."""
     numbers = {name: number for number, name in enumerate(table.feature_names)}
     groups: dict[str, list[int]] = {}
@@ -273,14 +302,14 @@ def column_options(table: Table, feature_groups: Sequence[str] | None, keep: Seq
     return {"feature_groups": groups or None, "keep": _columns_named(numbers, "keep", keep or ()) or None}
 
 
-def is_file_of_groups(text: str) -> bool:
+def _is_file_of_groups(text: str) -> bool:
     """Whether the text is the name of a table of groups, and not NAME=COLUMNS."""
     return "=" not in text and bool(Path(text).suffix)
 
 
 def _named_groups(text: str) -> list[tuple[str, str]]:
     """Pairs of a group's name and its columns."""
-    if is_file_of_groups(text):
+    if _is_file_of_groups(text):
         from ..io import read_pairs
 
         return [(group, feature) for feature, group in read_pairs(text, "group")]

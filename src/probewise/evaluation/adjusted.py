@@ -8,17 +8,14 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression, RidgeCV
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from ..criteria import Scorer
 from ..criteria.base import Floats, Target
 from .covariates import Covariates
 from .nested import CONVINCING, PENALTIES, NestedScore
 from .subsets import SubsetScorer
-from .survival import CoxModel
+from .survival import CoxModel, on_scaled_columns
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,9 +92,7 @@ def adjusted_scores(score: NestedScore, X: Any, y: NDArray[Any], target: Target,
 def _scorer(target: Target) -> SubsetScorer:
     if target.survival is not None:
         return SubsetScorer(CoxModel(), "a Cox model with a ridge penalty", "concordance")
-    model: Any = RidgeCV(PENALTIES)
-    if target.is_classification:
-        model = LogisticRegression(C=0.1, class_weight="balanced", max_iter=2000)
-    steps = [SimpleImputer(strategy="median", keep_empty_features=True), StandardScaler(with_mean=True), model]
+    logistic = LogisticRegression(C=0.1, class_weight="balanced", max_iter=2000)
+    model = on_scaled_columns(logistic if target.is_classification else RidgeCV(PENALTIES))
     scoring = "roc_auc" if target.n_classes == 2 else None
-    return SubsetScorer(Scorer(make_pipeline(*steps)), "a linear model on scaled columns", scoring)
+    return SubsetScorer(Scorer(model), "a linear model on scaled columns", scoring)

@@ -9,12 +9,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression, RidgeCV
 from sklearn.metrics import confusion_matrix, roc_auc_score
 from sklearn.model_selection import GroupKFold, StratifiedGroupKFold
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from ..criteria.base import Target
@@ -40,7 +37,7 @@ from .sizes import (
     suggested_size,
     warn_if_groups_missing,
 )
-from .survival import held_out_risk
+from .survival import held_out_risk, on_scaled_columns
 
 MIN_PROBES = 1000  # of a nested run; with fewer it would be another method
 REPEATS, FEW_ROWS = 3, 500  # more repeats add little, because they share their rows
@@ -281,8 +278,7 @@ def held_out_predictions(curve: SizeCurve, X: Any, target: Target) -> HeldOutPre
         if target.survival is not None:
             predicted[test] = held_out_risk(part, target.survival, train, test)
             continue
-        imputer = SimpleImputer(strategy="median", keep_empty_features=True)
-        fitted = make_pipeline(imputer, StandardScaler(), model).fit(part[train], target.values[train])
+        fitted = on_scaled_columns(model).fit(part[train], target.values[train])
         predicted[test] = fitted.predict(part[test])
         if target.n_classes == 2:
             decisions[test] = fitted.decision_function(part[test])
@@ -384,15 +380,6 @@ def selection_frequency(
     -------
     SelectionFrequency
         With ``frequencies``, ``shared`` and ``stability``.
-
-    Examples
-    --------
-    >>> from probewise import FSDD
-    >>> from probewise.datasets import make_madelon
-    >>> from probewise.evaluation import selection_frequency
-    >>> data = make_madelon(n_samples=400, n_features=100, random_state=0)
-    >>> selection_frequency(FSDD(10).fit(data.X, data.y), data.X, data.y).top
-    10
     """
     warn_if_groups_missing(selector, groups)
     check_is_fitted(selector, "ranking_")

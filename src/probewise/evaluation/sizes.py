@@ -78,16 +78,6 @@ class SizeCurve:
     ----------
     L. Breiman, J. Friedman, R. Olshen, C. Stone, *Classification and regression trees*, 1984, chapter 3: the
     one-standard-error rule. C. Nadeau, Y. Bengio, *Inference for the generalization error*, Machine Learning 52, 2003.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_iris
-    >>> from probewise import FSDD
-    >>> from probewise.evaluation import size_curve
-    >>> X, y = load_iris(return_X_y=True)
-    >>> curve = size_curve(FSDD().fit(X, y), X, y, nested=True)
-    >>> curve.sizes.tolist(), curve.suggested, curve.beats_guessing
-    ([1, 2, 3, 4], 3, True)
     """
 
     sizes: Columns

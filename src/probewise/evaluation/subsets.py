@@ -180,17 +180,6 @@ def representatives(selector: Any, X: Any, *, n_features: int | None = None) -> 
     -------
     array of int
         Columns, best first. There may be fewer than ``n_features``.
-
-    Examples
-    --------
-    >>> import numpy as np
-    >>> from probewise import FSDD
-    >>> from probewise.evaluation import representatives
-    >>> X = np.random.default_rng(0).standard_normal((100, 5))
-    >>> y = X[:, 0] > 0
-    >>> X = np.column_stack([X, X[:, 0] + 0.01 * X[:, 4]])  # column 5 is a near copy of column 0
-    >>> int(representatives(FSDD().fit(X, y), X)[0]), len(representatives(FSDD().fit(X, y), X))
-    (0, 5)
     """
     check_is_fitted(selector, "ranking_")
     check_parameter("n_features", n_features, whole_number(1), None)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import warnings
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy.stats import CensoredData, ecdf
+from sklearn.impute import SimpleImputer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils import gen_batches
 
 from ..criteria.base import Criterion, Floats, Folds, Target
@@ -101,35 +105,17 @@ def adjusted_residuals(outcome: Survival, covariates: Floats) -> Floats:
     return outcome.residuals(np.exp(np.clip(line - line.mean(), -LARGEST_EXPONENT, LARGEST_EXPONENT)))
 
 
-@dataclass(frozen=True)
-class Scaling:
-    """Medians that replace missing values, and the means and standard deviations of training rows."""
-
-    medians: Floats
-    means: Floats
-    deviations: Floats
-
-    @classmethod
-    def of(cls, X: Floats) -> Scaling:
-        is_missing = np.isnan(X)
-        medians = np.zeros(X.shape[1])
-        known = ~is_missing.all(axis=0)
-        if is_missing.any():
-            medians[known] = np.nanmedian(X[:, known], axis=0)
-            X = np.where(is_missing, medians, X)
-        deviations = X.std(axis=0)
-        return cls(medians, X.mean(axis=0), np.where(deviations > 0, deviations, 1.0))
-
-    def __call__(self, X: Floats) -> Floats:
-        return np.asarray((np.where(np.isnan(X), self.medians, X) - self.means) / self.deviations)
+def on_scaled_columns(*model: Any) -> Any:
+    """A pipeline that fills missing values with the median and standardizes the columns, before the model, if any."""
+    return make_pipeline(SimpleImputer(strategy="median", keep_empty_features=True), StandardScaler(), *model)
 
 
 def held_out_risk(X: Floats, outcome: Survival, train: Any, test: Any, weights: Floats | None = None) -> Floats:
     """Risk of the test rows by a Cox model of the training rows, above its median over the training rows."""
-    scaling = Scaling.of(X[train])
-    part = scaling(X[train])
+    scaling = on_scaled_columns()
+    part = scaling.fit_transform(X[train])
     model = Cox.fit(part, outcome.take(train), weights=None if weights is None else weights[train])
-    return model.risk(scaling(X[test])) - float(np.median(model.risk(part)))
+    return model.risk(scaling.transform(X[test])) - float(np.median(model.risk(part)))
 
 
 @dataclass(eq=False, repr=False)
@@ -193,26 +179,19 @@ class KaplanMeier:
 
     @classmethod
     def of(cls, outcome: Survival) -> KaplanMeier:
-        times, place = np.unique(outcome.time, return_inverse=True)
-        n_events = np.bincount(place, outcome.event, len(times))
-        at_risk = _from_the_end(np.bincount(place, minlength=len(times)).astype(np.float64))
-        share = np.cumprod(1 - n_events / at_risk)
-        with np.errstate(divide="ignore", invalid="ignore"):
-            greenwood = np.cumsum(n_events / (at_risk * (at_risk - n_events)))
-            error = 1.96 * np.sqrt(greenwood) / np.abs(np.log(share))
-            low, high = share ** np.exp(error), share ** np.exp(-error)
-        is_inside = (share > 0) & (share < 1)
-        low, high = np.where(is_inside, low, share), np.where(is_inside, high, share)
-        start = np.ones(1)
-        return cls(np.append(0.0, times), *(np.concatenate([start, part]) for part in (share, low, high)))
-
-    def at(self, times: Sequence[float] | Floats) -> Floats:
-        return np.asarray(self.share[np.searchsorted(self.times, times, side="right") - 1])
+        curve = ecdf(CensoredData.right_censored(outcome.time, ~outcome.event)).sf
+        with warnings.catch_warnings(action="ignore", category=RuntimeWarning):  # no interval where the share is 0 or 1
+            interval = curve.confidence_interval(method="log-log")
+        share = curve.probabilities
+        ends = (
+            np.where(np.isnan(end.probabilities), share, end.probabilities) for end in (interval.low, interval.high)
+        )
+        return cls(np.append(0.0, curve.quantiles), *(np.append(1.0, part) for part in (share, *ends)))
 
 
-def hazard_ratio(x: Floats, outcome: Survival, *, penalty: float = 1e-6) -> tuple[float, float, float]:
+def hazard_ratio(x: Floats, outcome: Survival) -> tuple[float, float, float]:
     """Hazard ratio of a column in a Cox model with this column only, and its 95% interval (Wald)."""
-    model = Cox.fit(np.asarray(x, dtype=np.float64)[:, None], outcome, penalty)
+    model = Cox.fit(np.asarray(x, dtype=np.float64)[:, None], outcome, 1e-6)
     beta, error = float(model.coefficients[0]), 1.96 * float(np.sqrt(model.covariance[0, 0]))
     ratio, low, high = np.exp(np.clip([beta, beta - error, beta + error], -LARGEST_EXPONENT, LARGEST_EXPONENT))
     return float(ratio), float(low), float(high)

@@ -81,9 +81,7 @@ def convert_table(
     target_name = source.target if target is None else source.names[source.column_index(target, "target")]
     require_names(source.names, features, target_name or "")
     sidecar = Sidecar(names, {source.names[index]: _json_values(source.column(index)) for index in extra}, target_name)
-    common_dtype, blocks = _blocks(source, np.array(features), None if dtype is None else np.dtype(dtype))
-    if progress:
-        blocks = _with_progress(blocks, path, len(features), progress)
+    common_dtype, blocks = _blocks(source, np.array(features), None if dtype is None else np.dtype(dtype), progress)
     write_npy(out, (source.n_rows, len(features)), common_dtype, blocks, sidecar)
     return source.n_rows, len(features)
 
@@ -124,19 +122,21 @@ def _json_values(column: pl.Series) -> list[Value]:
 
 
 def _blocks(
-    source: Source, features: NDArray[np.intp], dtype: np.dtype[Any] | None
+    source: Source, features: NDArray[np.intp], dtype: np.dtype[Any] | None, progress: Progress | None
 ) -> tuple[np.dtype[Any], Iterator[NDArray[Any]]]:
     """The common type of the features, and the features in groups of columns."""
-    parts = list(gen_batches(len(features), max(1, CELLS_AT_A_TIME // source.n_rows)))
-    if isinstance(source, LazySource):
-        common = dtype or source.dtype(features)
-        blocks = (source.matrix(features[part]) for part in parts)
-    else:
-        X = source.matrix(features)
-        X = X.tocsc() if sp.issparse(X) else X
-        common = dtype or X.dtype
-        blocks = (X[:, part].toarray() if sp.issparse(X) else X[:, part] for part in parts)
-    return common, (_cast(block, common, source, features[part]) for block, part in zip(blocks, parts, strict=True))
+    X: Any = None if isinstance(source, LazySource) else source.matrix(features)
+    X = X.tocsc() if sp.issparse(X) else X
+    common = dtype or (source.dtype(features) if isinstance(source, LazySource) else X.dtype)
+
+    def blocks() -> Iterator[NDArray[Any]]:
+        for part in gen_batches(len(features), max(1, CELLS_AT_A_TIME // source.n_rows)):
+            block = source.matrix(features[part]) if X is None else X[:, part]
+            yield _cast(block.toarray() if sp.issparse(block) else block, common, source, features[part])
+            if progress:
+                progress(f"converting {source.path.name}: {part.stop / len(features):.0%}")
+
+    return common, blocks()
 
 
 def _cast(block: NDArray[Any], dtype: np.dtype[Any], source: Source, columns: NDArray[np.intp]) -> NDArray[Any]:
@@ -152,13 +152,3 @@ def _cast(block: NDArray[Any], dtype: np.dtype[Any], source: Source, columns: ND
     except FloatingPointError:
         bad = [source.names[index] for index in columns[(np.abs(block) > np.finfo(dtype).max).any(axis=0)].tolist()]
         raise TableError(f"values are too large for {dtype} in {first_few(bad)}: use dtype='float64'") from None
-
-
-def _with_progress(
-    blocks: Iterator[NDArray[Any]], path: Path, n_columns: int, progress: Progress
-) -> Iterator[NDArray[Any]]:
-    n_done = 0
-    for block in blocks:
-        yield block
-        n_done += block.shape[1]
-        progress(f"converting {path.name}: {n_done / n_columns:.0%}")

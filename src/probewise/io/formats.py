@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import warnings
 import zipfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from .arff import read_arff
 from .expression_matrices import is_series_matrix, read_gct, read_series_matrix
 from .input_files import COMPRESSIONS, STANDARD_INPUT, no_such_file
 from .npy import map_npy, read_header
-from .table import Progress, Source, TableError, are_ids, first_line, guess_decimal, numbered_names, pl, require_memory
+from .table import Progress, Source, TableError, are_ids, guess_decimal, numbered_names, pl, read_as, require_memory
 from .text import EXACT, TextOptions, TextSource, empty_source, not_numeric, read_separated
 
 SEPARATORS = {".csv": ",", ".tsv": "\t", ".txt": "\t"}
@@ -51,13 +51,8 @@ def open_source(path: Path, options: TextOptions, progress: Progress | None = No
         return read_arff(path, options, progress)
     if ending == ".xlsx":
         return _read_excel(path, options)
-    if ending in SVMLIGHT:
-        return _read_svmlight(path)
-    if ending == ".npz":
-        return _read_npz(path)
-    if ending == ".npy":
-        return _read_npy(path)
-    return _read_h5ad(path) if ending == ".h5ad" else _read_frame(path)
+    readers = {".npz": _read_npz, ".npy": _read_npy, ".h5ad": _read_h5ad, **dict.fromkeys(SVMLIGHT, _read_svmlight)}
+    return readers[ending](path) if ending in readers else _read_frame(path)
 
 
 def has_features_in_rows(path: Path) -> bool:
@@ -194,14 +189,9 @@ def _require_memory(path: Path, frame: pl.LazyFrame) -> None:
     require_memory(path, frame.select(pl.len()).collect().item() * sum(widths), copies=2)
 
 
-@contextmanager
-def _polars_errors(path: Path) -> Iterator[None]:
-    """Turn errors of polars into a `TableError`."""
-    try:
-        yield
-    except (pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ImportError) as error:
-        kind = "Parquet" if path.suffix.lower() == ".parquet" else "Arrow"
-        raise TableError(f"{path} cannot be read as {kind}: {first_line(error)}") from error
+def _polars_errors(path: Path) -> AbstractContextManager[None]:
+    kind = "Parquet" if path.suffix.lower() == ".parquet" else "Arrow"
+    return read_as(path, kind, pl.exceptions.PolarsError, pl.exceptions.PanicException, OSError, ImportError)
 
 
 def _is_arrow_file(path: Path) -> bool:
@@ -233,13 +223,11 @@ def _first_sheet(path: Path) -> tuple[Any, tuple[str, ...]]:
         raise ImportError(
             f"{path}: reading Excel needs fastexcel from the excel extra: pip install 'probewise[excel]'"
         ) from None
-    try:
+    with read_as(path, "Excel", zipfile.BadZipFile, fastexcel.FastExcelError, OSError):
         with zipfile.ZipFile(path) as archive:
             require_memory(path, sum(member.file_size for member in archive.infolist()))
         book = fastexcel.read_excel(path)
         frame = book.load_sheet(0, header_row=None, dtypes="string").to_polars()
-    except (zipfile.BadZipFile, fastexcel.FastExcelError, OSError) as error:
-        raise TableError(f"{path} cannot be read as Excel: {first_line(error)}") from error
     notes: tuple[str, ...] = ()
     if len(book.sheet_names) > 1:
         notes = (f"{path} has {len(book.sheet_names)} sheets: the first, {book.sheet_names[0]!r}, is read",)
@@ -288,10 +276,8 @@ def _read_svmlight(path: Path) -> MatrixSource:
 
     if not path.stat().st_size:
         raise TableError(f"{path} is empty")
-    try:
+    with read_as(path, "svmlight", ValueError, OverflowError):
         X, y = load_svmlight_file(str(path), zero_based=True)
-    except (ValueError, OverflowError) as error:
-        raise TableError(f"{path} cannot be read as svmlight: {first_line(error)}") from error
     first = int(X.nnz > 0 and X.indices.min() > 0)
     names = numbered_names(path, first, X.shape[1])
     is_integer = ((y == np.trunc(y)) & (np.abs(y) < EXACT)).all()
@@ -301,14 +287,10 @@ def _read_svmlight(path: Path) -> MatrixSource:
 
 def _read_npz(path: Path) -> MatrixSource:
     """Read X, or the parts of a sparse matrix; every other array with one value per row is an extra column."""
-    try:
+    with read_as(path, "NPZ", Exception):  # zipfile and numpy raise many kinds of errors for damaged files
         arrays = _load_arrays(path)
         is_sparse = all(part in arrays for part in SPARSE_PARTS)
         X = _sparse_matrix(arrays) if is_sparse else arrays.pop("X", None)
-    except TableError:
-        raise
-    except Exception as error:  # zipfile and numpy raise many kinds of errors for damaged files
-        raise TableError(f"{path} cannot be read as NPZ: {first_line(error)}") from error
     if X is None or X.ndim != 2:
         content = ", ".join(arrays) or "nothing" if X is None else f"X of shape {X.shape}"
         raise TableError(
@@ -378,12 +360,8 @@ def _read_h5ad(path: Path) -> MatrixSource:
         import anndata  # type: ignore[import-not-found,unused-ignore]
     except ModuleNotFoundError:
         raise ImportError("reading .h5ad files needs anndata: pip install anndata") from None
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            data = anndata.read_h5ad(path)
-    except (OSError, KeyError, ValueError) as error:
-        raise TableError(f"{path} cannot be read as AnnData: {first_line(error)}") from error
+    with read_as(path, "AnnData", OSError, KeyError, ValueError), warnings.catch_warnings(action="ignore"):
+        data = anndata.read_h5ad(path)
     if data.X is None:
         raise TableError(f"{path} contains no X")
     X = sp.csr_matrix(data.X) if sp.issparse(data.X) else np.asarray(data.X)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .table import TableError, first_line, numbered_names
+from .table import TableError, first_line, numbered_names, read_as
 
 FORMAT = 1
 MAX_SIDECAR_BYTES = 2**30
@@ -68,11 +68,8 @@ def write_npy(
 
 
 def _map_matrix(path: Path) -> NDArray[Any]:
-    try:
-        with path.open("rb") as file:
-            shape, is_fortran, dtype, start = read_header(file)
-    except Exception as error:  # numpy raises many kinds of errors for damaged headers
-        raise TableError(f"{path} cannot be read as NPY: {first_line(error)}") from error
+    with read_as(path, "NPY", Exception), path.open("rb") as file:  # numpy raises many kinds of errors
+        shape, is_fortran, dtype, start = read_header(file)
     if len(shape) != 2 or dtype.kind not in "biuf":
         raise TableError(f"{path} contains an array of shape {shape} and type {dtype}: it must be a numeric table")
     size, claimed = path.stat().st_size, start + dtype.itemsize * shape[0] * shape[1]

@@ -6,8 +6,8 @@ import difflib
 import os
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import import_module
@@ -226,6 +226,17 @@ def first_few(items: Sequence[Any], show: Callable[[Any], str] = repr) -> str:
 
 def first_line(error: BaseException) -> str:
     return next(iter(str(error).splitlines()), type(error).__name__)
+
+
+@contextmanager
+def read_as(path: Path, kind: str, *errors: type[BaseException]) -> Iterator[None]:
+    """Turn these errors into a `TableError`."""
+    try:
+        yield
+    except TableError:
+        raise
+    except errors as error:
+        raise TableError(f"{path} cannot be read as {kind}: {first_line(error)}") from error
 
 
 # ---- text cells

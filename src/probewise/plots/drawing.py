@@ -29,7 +29,7 @@ DECADE = 10
 
 
 class AxesDisplay(ABC):
-    """A display in one pair of axes; a subclass implements ``_draw``."""
+    """A display in one pair of axes, ``ax_`` of ``figure_`` after ``plot``; a subclass implements ``_draw``."""
 
     ax_: Axes
     figure_: Figure
@@ -50,7 +50,7 @@ class AxesDisplay(ABC):
 
 
 class PanelsDisplay(ABC):
-    """A display in panels below each other with a shared x axis; a subclass implements ``_draw``."""
+    """A display in panels with a shared x axis, ``axes_`` of ``figure_`` after ``plot``; a subclass draws them."""
 
     figure_: Figure
     axes_: Any

@@ -51,21 +51,6 @@ class RankingDisplay(AxesDisplay):
         Label of the score.
     average : bool, default=False
         Whether 0 is the average feature and is marked by a line.
-
-    Attributes
-    ----------
-    ax_, figure_ : matplotlib.axes.Axes, matplotlib.figure.Figure
-        The axes and their figure, after ``plot``.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_iris
-    >>> from probewise import FSDD
-    >>> from probewise.plots import RankingDisplay
-    >>> iris = load_iris(as_frame=True)
-    >>> display = RankingDisplay.from_estimator(FSDD().fit(iris.data, iris.target), top=2)
-    >>> [label.get_text() for label in display.ax_.get_yticklabels()]
-    ['petal length (cm)', 'petal width (cm)']
     """
 
     names: Sequence[str]
@@ -117,28 +102,10 @@ class ConvergenceDisplay(PanelsDisplay):
     histories : dict of str to list of dict
         By name, ``DAF.history_`` of each run; all runs of a name were checked at the same numbers of probes.
 
-    Attributes
-    ----------
-    figure_ : matplotlib.figure.Figure
-        The figure, after ``plot``.
-    axes_ : ndarray of matplotlib.axes.Axes
-        Its two panels.
-
     References
     ----------
     P. Somol, J. Grim, J. Filip, P. Pudil, *On stopping rules in dependency-aware feature ranking*, CIARP 2013, figures
     1 and 2.
-
-    Examples
-    --------
-    >>> from probewise import DAF
-    >>> from probewise.datasets import make_madelon
-    >>> from probewise.plots import ConvergenceDisplay
-    >>> from probewise.stopping import MaxProbes
-    >>> data = make_madelon(100, 30, random_state=0)
-    >>> daf = DAF(stop=MaxProbes(2000), random_state=0).fit(data.X, data.y)
-    >>> [panel.get_ylabel() for panel in ConvergenceDisplay.from_estimator(daf).axes_]
-    ['C (positions)', 'C2 / first C2']
     """
 
     histories: Histories

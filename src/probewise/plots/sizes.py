@@ -34,13 +34,6 @@ class StudyDisplay(PanelsDisplay):
     stability : {"cw_rel", "ati", "anhi", "nogueira"} or sequence of these, default="cw_rel"
         The stability measures to show, one panel each.
 
-    Attributes
-    ----------
-    figure_ : matplotlib.figure.Figure
-        The figure, after ``plot``.
-    axes_ : ndarray of matplotlib.axes.Axes
-        Its panels: one for each classifier, then one for each stability measure.
-
     Examples
     --------
     >>> from sklearn.datasets import load_iris
@@ -126,26 +119,10 @@ class SizeCurveDisplay(AxesDisplay):
     without_selection : iterable of str, default=()
         Names of methods that use all features at any size: drawn in gray without a ring.
 
-    Attributes
-    ----------
-    enough_ : dict of str to int
-        By name, the smallest number of features that is enough.
-    ax_, figure_ : matplotlib.axes.Axes, matplotlib.figure.Figure
-        The axes and their figure, after ``plot``.
-
     References
     ----------
     L. Breiman, J. Friedman, R. Olshen, C. Stone, *Classification and regression trees*, 1984, chapter 3. The standard
     error of a study: C. Nadeau, Y. Bengio, *Inference for the generalization error*, Machine Learning 52, 2003.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_iris
-    >>> from probewise import FSDD
-    >>> from probewise.plots import SizeCurveDisplay
-    >>> X, y = load_iris(return_X_y=True)
-    >>> SizeCurveDisplay.from_estimator(FSDD().fit(X, y), X, y).enough_
-    {'FSDD': 3}
     """
 
     sizes: NDArray[np.int64]
@@ -240,19 +217,6 @@ class StabilityDisplay(AxesDisplay):
         By name, the stability at each number of features.
     stability : {"cw_rel", "ati", "anhi", "nogueira"}, default="cw_rel"
         The stability measure.
-
-    Attributes
-    ----------
-    ax_, figure_ : matplotlib.axes.Axes, matplotlib.figure.Figure
-        The axes and their figure, after ``plot``.
-
-    Examples
-    --------
-    >>> from probewise.plots import StabilityDisplay
-    >>> selections = {"mine": {1: [[0], [0]], 2: [[0, 1], [0, 2]]}}
-    >>> display = StabilityDisplay.from_selections(selections, n_features=5, stability="ati")
-    >>> display.ax_.get_ylabel(), display.values["mine"][1]
-    ('stability, ATI', 1.0)
     """
 
     values: Mapping[str, Mapping[int, float]]

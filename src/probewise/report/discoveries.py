@@ -10,7 +10,6 @@ from .._selector import discoveries_of_units, pairs_of_units
 from ..engine.units import UnitTable, unit_table
 from ..inference import Discoveries, Pairs
 from ..inference.interactions import MAX_PRODUCTS
-from ..validation.errors import ParameterError
 from .findings import Data, Findings
 from .ranking_table import columns_of, json_numbers, named_clusters
 from .sections import Unavailable, evenly_spaced
@@ -21,20 +20,15 @@ EXPLANATION = (
     "tested as one cluster, which one of them represents. The q-value is the smallest false discovery rate (expected "
     "share of false ones among the named features) at which a feature is named."
 )
+TESTS = {"related": "associated", "needed": "needed"}
 N_PAIRS, N_DRAWN_PAIRS, MAX_SAMPLES = 20, 4, 300
 
 
 def inference(findings: Findings, data: Data | None, fdr: float | None) -> dict[str, Any]:
     """Which features are related to the target and which are needed given the others, tested on the data of the run."""
-    try:
-        tests = {
-            "related": _tested("associated", findings, data, fdr),
-            "needed": _tested("needed", findings, data, fdr),
-        }
-        if data is not None and "adjust" in data.fit_arguments and fdr is not None:
-            tests["unadjusted"] = _unadjusted(findings, data).at(fdr)
-    except ParameterError as reason:
-        raise Unavailable(str(reason)) from None
+    tests = {name: _tested(test, findings, data, fdr) for name, test in TESTS.items()}
+    if data is not None and "adjust" in data.fit_arguments and fdr is not None:
+        tests["unadjusted"] = _unadjusted(findings, data).at(fdr)
     clusters = [findings.names_of(cluster) for cluster in named_clusters(tests)]
     return {
         "tests": tests,
@@ -53,10 +47,7 @@ def interactions(
     is_hurried = getattr(findings.selector, "time_limit", None) is not None
     if rows * features**2 / 2 > (MAX_PRODUCTS / 10 if is_hurried else MAX_PRODUCTS):
         raise Unavailable(f"the pairs of {features:,} features are too many (call probewise.inference.pairs)")
-    try:
-        found = _pairs(findings, data, fdr)
-    except ParameterError as reason:
-        raise Unavailable(str(reason)) from None
+    found = _pairs(findings, data, fdr)
     shown = found.pairs[:N_PAIRS]
     alone = np.zeros(features, bool) if related is None else related.mask
     pairs = [

@@ -45,7 +45,7 @@ N_UNIVARIATE = 20
 Columns = NDArray[np.int64]
 
 
-class Unavailable(Exception):
+class Unavailable(ValueError):
     """A section that cannot be computed; the message is the reason shown to the reader."""
 
 
@@ -220,38 +220,19 @@ def _require_repeatable(findings: Findings, data: Data, function: str) -> None:
 def selection(findings: Findings, data: Data) -> dict[str, Any]:
     """How often each feature is selected on random halves of the samples, and how stable the selection is."""
     _require_repeatable(findings, data, "selection_frequency")
-    try:
-        found = selection_frequency(findings.selector, data.original, data.y, **data.fit_arguments)
-    except ValueError as reason:
-        raise Unavailable(str(reason)) from None
-    return {
-        "frequencies": found.frequencies,
-        "top": found.top,
-        "halves": len(found.subsets),
-        "shared": found.shared,
-        "shared_by_chance": found.shared_by_chance,
-        "stability": found.stability,
-    }
+    found = selection_frequency(findings.selector, data.original, data.y, **data.fit_arguments)
+    measures = ("frequencies", "top", "shared", "shared_by_chance", "stability")
+    return {"halves": len(found.subsets), **{name: getattr(found, name) for name in measures}}
 
 
 def nested_score(findings: Findings, data: Data) -> dict[str, Any]:
     """Score on held-out samples, with ranking and choice of features repeated inside each fold."""
     _require_repeatable(findings, data, "nested_score")
-    try:
-        is_quick = findings.run is not None and findings.run.ledger.seconds <= SHUFFLED_SECONDS
-        score = evaluate_nested(findings.selector, data.original, data.y, shuffled=is_quick, **data.fit_arguments)
-    except ValueError as reason:
-        raise Unavailable(str(reason)) from None
-    return {
-        "score": score.mean,
-        "std_error": score.std_error,
-        "measure": score.curve.measure,
-        "guess": score.guess,
-        "beats_guessing": score.beats_guessing,
-        "folds": len(score.scores),
-        "shuffled": score.shuffled,
-        "nested": score,
-    }
+    is_quick = findings.run is not None and findings.run.ledger.seconds <= SHUFFLED_SECONDS
+    score = evaluate_nested(findings.selector, data.original, data.y, shuffled=is_quick, **data.fit_arguments)
+    measures = ("std_error", "guess", "beats_guessing", "shuffled")
+    numbers = {"score": score.mean, **{name: getattr(score, name) for name in measures}}
+    return {**numbers, "measure": score.curve.measure, "folds": len(score.scores), "nested": score}
 
 
 def held_out(findings: Findings, curve: size_curve.SizeCurve | None, data: Data | None) -> HeldOutPredictions:
@@ -261,10 +242,7 @@ def held_out(findings: Findings, curve: size_curve.SizeCurve | None, data: Data 
     target = data.target
     if target.n_classes > MAX_CONFUSED:
         raise Unavailable(f"there are more than {MAX_CONFUSED} classes")
-    try:
-        found = held_out_predictions(curve, findings.selector._criterion_input(data.X)[0], target)
-    except ValueError as reason:
-        raise Unavailable(str(reason)) from None
+    found = held_out_predictions(curve, findings.selector._criterion_input(data.X)[0], target)
     if found is None:
         raise Unavailable("the folds do not test each sample once")
     return found
@@ -312,19 +290,14 @@ def score_by_size(findings: Findings, nested: size_curve.SizeCurve | None, data:
     if curve.ranking is not None and findings.selector is not None and data is not None:
         columns = size_curve.columns_at_sizes(findings.selector, [curve.suggested], curve.ranking)[0][:N_STANDING]
         features = copies_and_bands(findings.selector, data.X, findings.names, columns)
+    plain = ("best", "suggested", "measure", "scored_by", "nested", "guess", "beats_guessing")
     return {
         "features": features,
         "size": curve.sizes.tolist(),
         "score": json_numbers(curve.mean),
         "std_error": json_numbers(curve.std_error),
-        "best": curve.best,
-        "suggested": curve.suggested,
-        "measure": curve.measure,
-        "scored_by": curve.scored_by,
         "folds": len(curve.scores),
-        "nested": curve.nested,
-        "guess": curve.guess,
-        "beats_guessing": curve.beats_guessing,
+        **{name: getattr(curve, name) for name in plain},
     }
 
 
@@ -334,10 +307,7 @@ def _curve_of_ranking(findings: Findings, data: Data | None) -> size_curve.SizeC
         raise Unavailable(NO_DATA)
     if data.target is None or data.y is None:
         raise Unavailable(NO_TARGET)
-    try:
-        splits = size_curve.splits_for(size_curve.FOLDS, data.target)
-    except size_curve.TooFewRows as reason:
-        raise Unavailable(str(reason)) from None
+    splits = size_curve.splits_for(size_curve.FOLDS, data.target)
     selector = findings.selector
     if selector is None:
         sizes = size_curve.spaced_sizes(size_curve.ranks_known(findings.ranking, findings.scores))

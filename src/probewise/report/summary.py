@@ -204,7 +204,7 @@ def _computed_sections(
             if needs_data and data is None:
                 raise sections.Unavailable(sections.NO_DATA)
             return section(findings, *arguments)
-        except sections.Unavailable as reason:
+        except ValueError as reason:
             omitted[name] = str(reason)
             return None
 

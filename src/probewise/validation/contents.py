@@ -228,7 +228,8 @@ def uneven_widths(X: Any, scale: str | None = None) -> tuple[float, float] | Non
     """
     if isinstance(X, Stored) or sp.issparse(X) or (scale == "auto" and _can_be_copied(X)):
         return None
-    deviations = _positive_deviations(X)
+    deviations = moments(X)[1]
+    deviations = deviations[deviations > 0]
     if len(deviations) < 2:
         return None
     low, high = (float(width) for width in np.quantile(deviations, [0.05, 0.95]))
@@ -242,8 +243,3 @@ def _sizes_of_nonzeros(X: Any) -> Floats:
     else:
         squares, n_values = np.einsum("ij,ij->j", X, X, dtype=np.float64), np.count_nonzero(X, axis=0)
     return np.sqrt(np.nan_to_num(np.asarray(squares, dtype=np.float64).ravel()) / np.maximum(n_values, 1))
-
-
-def _positive_deviations(X: Any) -> Floats:
-    deviations = moments(X)[1]
-    return deviations[deviations > 0]

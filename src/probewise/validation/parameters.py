@@ -52,24 +52,7 @@ def number(*, above: float = -np.inf) -> Constraint:
 
 
 def check_parameters(estimator: Any, constraints: Mapping[str, Iterable[Any]]) -> None:
-    """Check the parameters of an estimator.
-
-    Parameters
-    ----------
-    estimator : object
-        The object whose attributes are checked.
-    constraints : mapping of str to iterable
-        For each parameter its alternatives: constraints, and single values such as None, True or "auto".
-
-    Examples
-    --------
-    >>> from types import SimpleNamespace
-    >>> constraints = {"n_probes": (whole_number(1), "auto")}
-    >>> check_parameters(SimpleNamespace(n_probes="many"), constraints)
-    Traceback (most recent call last):
-        ...
-    probewise.validation.errors.ParameterError: n_probes='many' must be a whole number of at least 1 or 'auto'
-    """
+    """Check the attributes of an estimator by `check_parameter`; ``constraints`` has the alternatives of each."""
     for name, alternatives in constraints.items():
         check_parameter(name, getattr(estimator, name), *alternatives)
 
@@ -147,9 +130,8 @@ def named_columns(columns: Any, parameter: str, names: Names, n_features: int) -
         return np.flatnonzero(items).astype(np.int32)
     by_name = _numbers_by_name(names)
     numbers = [_column_number(item, parameter, by_name, n_features) for item in items]
-    if len(set(numbers)) < len(numbers):
-        repeated = int(np.flatnonzero(np.bincount(numbers) > 1)[0])
-        raise ParameterError(f"{parameter} names column {_name_of(repeated, by_name)} twice: name it once")
+    if (repeated := _repeated(numbers, by_name)) is not None:
+        raise ParameterError(f"{parameter} names column {repeated} twice: name it once")
     return np.array(sorted(numbers), dtype=np.int32)
 
 
@@ -187,10 +169,8 @@ def grouped(feature_groups: Any, names: NDArray[Any] | None, n_features: int) ->
     groups = [named_columns(item, "feature_groups", by_name, n_features) for item in lists]
     if any(not len(group) for group in groups):
         raise ParameterError("feature_groups holds an empty group: leave it out")
-    every = np.concatenate([np.empty(0, np.int32), *groups])
-    if len(np.unique(every)) < len(every):
-        name = _name_of(int(np.flatnonzero(np.bincount(every) > 1)[0]), by_name)
-        raise ParameterError(f"feature_groups has column {name} in two groups: a feature can be in one group only")
+    if (repeated := _repeated(np.concatenate([np.empty(0, np.int32), *groups]), by_name)) is not None:
+        raise ParameterError(f"feature_groups has column {repeated} in two groups: a feature can be in one group only")
     return groups
 
 
@@ -201,7 +181,11 @@ def _numbers_by_name(names: Names) -> dict[str, int] | None:
     return dict(zip(reversed(names), range(len(names) - 1, -1, -1), strict=True))
 
 
-def _name_of(column: int, by_name: dict[str, int] | None) -> Any:
+def _repeated(columns: Any, by_name: dict[str, int] | None) -> Any:
+    """The name, or number, of the first column that occurs twice; None if there is none."""
+    if len(set(columns)) == len(columns):
+        return None
+    column = int(np.flatnonzero(np.bincount(columns) > 1)[0])
     return column if by_name is None else next(name for name, number in by_name.items() if number == column)
 
 

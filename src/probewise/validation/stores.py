@@ -23,16 +23,9 @@ CANNOT_TRAVEL = (
 class Stored:
     """A table with ``shape``, ``dtype`` and ``[:, columns]``, whose columns are read when they are needed.
 
-    Columns are returned as numpy arrays in C order, in types that kernels can read: native byte order, float16 as
-    float32, and long double as float64.
-
-    Parameters
-    ----------
-    source : array-like of shape (n_rows, n_columns)
-        A Zarr array, an h5py dataset, a numpy array, or any object that supports ``[a:b, c:d]`` and ``[:, numbers]``
-        with an ascending list of numbers.
-    places : array-like of int, default=None
-        The columns of the source that belong to the table, in order; None means all.
+    The source supports ``[a:b, c:d]`` and ``[:, numbers]`` with an ascending list of numbers; ``places`` are its
+    columns that belong to the table (None: all). Columns are returned as numpy arrays in C order, in types that kernels
+    can read: native byte order, float16 as float32, and long double as float64.
     """
 
     ndim = 2
