@@ -267,10 +267,6 @@ def relevance_feedback(
     Differences from the paper: it ranks rows by distance to the query (``ranked_by="distance"``), chooses the number of
     features by cross-validation, and may return rows that are labeled already, whose precision would be memory.
 
-    References
-    ----------
-    Y. Wu, A. Zhang, *Feature selection for classifying high-dimensional numerical data*, CVPR 2004, sec. 5.1 and 5.3.
-
     Examples
     --------
     >>> from sklearn.datasets import load_iris

@@ -81,9 +81,7 @@ class FSDD(Selector):
     these means and the mean of both variances: 1 for a class with itself, and 0 for two classes that are far apart.
 
     NaN is a missing value: n_i and N of that feature are smaller. Zeros of sparse data are values. Data are read once
-    and without a copy; only float16, arrays that are not contiguous and columns with NaN are copied, a few columns at a
-    time. Data in Fortran order take two to three times as long as data in C order. A feature that is not constant and
-    whose values span less than about 1e-150 raises an error, because the squares would underflow.
+    and without a copy; only float16, arrays that are not contiguous and columns with NaN are copied, a few at a time.
 
     References
     ----------

@@ -79,9 +79,6 @@ class ReliefF(Selector):
     Of equally distant samples the lower row comes first. Distances are summed in float64 and compared to 10 digits, so
     that equal sums of fractions or decimals count as equal, whatever the order of the columns.
 
-    A class with a single sample has no hits: they add 0. With many irrelevant features distances lose their meaning,
-    and the weights become small.
-
     Departures: samples are drawn without replacement. In RReliefF all k neighbors have the same weight, which is also
     Weka's default; a part whose denominator is 0 adds 0.
 
