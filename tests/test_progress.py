@@ -5,7 +5,6 @@ import io
 import re
 import sys
 import time
-from contextlib import nullcontext
 from dataclasses import replace
 from datetime import datetime
 from types import SimpleNamespace
@@ -22,7 +21,6 @@ from probewise.criteria import KNN, Average, Linear
 from probewise.datasets import make_madelon
 from probewise.engine.probes import Subsets
 from probewise.engine.schedule import (
-    SECONDS_ON_DEVICE,
     SECONDS_PER_FEATURE,
     SECONDS_PER_PROBE,
     Schedule,
@@ -108,17 +106,15 @@ def test_lines_are_rare_and_speed_is_of_this_session(state):
 def test_the_time_left_counts_what_is_ahead(state, monkeypatch):
     """A second once, a probe of round one takes two thousandths, of round two one; a regression between takes half."""
     seen = []
+    monkeypatch.setattr("probewise.progress.REFRESH_SECONDS", 0.0)
     monkeypatch.setattr(
-        "probewise.progress._displayed",
-        lambda _, progress_state_of, title: nullcontext(
-            lambda state: seen.append(progress_state_of(state).seconds_left)
-        ),
+        "probewise.progress.one_line", lambda progress_state, _: seen.append(progress_state.seconds_left)
     )
     options = {"effort": lambda n: (min(n, 100) * 2 + max(n - 100, 0), 0.5 * (n > 100))}
-    with live_progress(1, stop=MaxProbes(300), **options) as progress:
+    with live_progress(bool, stop=MaxProbes(300), **options) as progress:
         for n, seconds in ((10, 1.02), (50, 1.1), (100, 1.2), (150, 1.75), (300, 1.9)):
             progress(State(n, seconds, state.tally))
-    with live_progress(1, stop=MaxProbes(300) | MaxTime(4), **options) as progress:
+    with live_progress(bool, stop=MaxProbes(300) | MaxTime(4), **options) as progress:
         progress(State(100, 2.0, state.tally))
     np.testing.assert_allclose(seen[1:], [0.8, 0.7, 0.15, 0, 2.0], atol=1e-9)
 
@@ -127,11 +123,10 @@ def test_a_first_block_says_little_of_the_time_left(state, monkeypatch):
     """What is done once falls on it. It is shown where the next one is far off, and where it is the last."""
     for n_probes, seconds, expected in ((300, 0.9, [60]), (300, 1.1, [50, 60]), (50, 0.9, [50])):
         displayed = []
-        monkeypatch.setattr(
-            "probewise.progress._displayed",
-            lambda *_, displayed=displayed: nullcontext(lambda state: displayed.append(state.n_probes)),
-        )
-        with live_progress(1, stop=MaxProbes(n_probes), effort=lambda n: (n, 0.0)) as progress:
+        show = lambda progress_state, _, displayed=displayed: displayed.append(progress_state.state.n_probes)  # noqa: E731
+        monkeypatch.setattr("probewise.progress.REFRESH_SECONDS", 0.0)
+        monkeypatch.setattr("probewise.progress.one_line", show)
+        with live_progress(bool, stop=MaxProbes(n_probes), effort=lambda n: (n, 0.0)) as progress:
             for n in (50, 60)[: 1 + (n_probes > 50)]:
                 progress(State(n, seconds * n / 50, state.tally))
         assert displayed == expected
@@ -143,8 +138,6 @@ def test_efforts_of_a_tournament():
     whole, seconds = schedule.effort(plan, 2000)
     of_round = 2000 * SECONDS_PER_PROBE * np.log10(1000 / 80) + 1000 * SECONDS_PER_FEATURE
     assert seconds == pytest.approx(len(schedule.ends) * of_round)
-    on_device = replace(schedule, device="cuda").effort(plan, 2000)
-    assert on_device == (whole, pytest.approx(seconds + len(schedule.ends) * SECONDS_ON_DEVICE))
     assert schedule.effort(plan, 0) == (0, 0)
     first, none = schedule.effort(plan, schedule.ends[0] - 1)
     assert none == 0

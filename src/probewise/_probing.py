@@ -416,7 +416,7 @@ def _warn_if_flat(run: Run) -> None:
         )
 
 
-def note_on_order(data: Data, ranking: NDArray[np.int64]) -> list[str]:
+def _note_on_order(data: Data, ranking: NDArray[np.int64]) -> list[str]:
     """A sentence, also given as a warning, where rows seem to be in the order of time; none with ``groups``."""
     if data.groups is not None or data.is_classification is None or isinstance(data.X, Stored):
         return []
@@ -432,7 +432,16 @@ def note_on_order(data: Data, ranking: NDArray[np.int64]) -> list[str]:
     return [note]
 
 
-def warn_about(run: Run, name: str) -> None:
+def set_results(selector: Any, run: Run, criterion: Criterion, data: Data) -> None:
+    """Set the attributes of a fitted `DAF` or `Tournament`, and warn about what is wrong with the run."""
+    selector.run_, selector.criterion_, selector.fit_arguments_ = run, criterion, data.arguments
+    selector._data, selector._tests = data, {}
+    selector.scores_, selector.ranking_ = run.scores(), run.ranking()
+    selector.notes_ = [*data.notes, *_note_on_order(data, selector.ranking_)]
+    _warn_about(run, type(selector).__name__)
+
+
+def _warn_about(run: Run, name: str) -> None:
     """Warn about an interrupted run, failed probes, and features that were in a single probe."""
     failures, n_probes = run.ledger.failures, run.tally.n_probes
     _warn_if_flat(run)

@@ -20,7 +20,7 @@ FEATURES_PER_BLOCK = 256  # scored by one worker at a time
 
 @dataclass(eq=False, repr=False)
 class BIF(Selector):
-    """Ranks each feature by J({f}), the criterion on the feature alone; the baseline of the papers.
+    """Ranks each feature by J({f}), the criterion on the feature alone (2011, eq. 2); the baseline of the papers.
 
     Parameters
     ----------
@@ -33,11 +33,6 @@ class BIF(Selector):
         J of each feature alone, to 12 digits.
     ranking_, support_
         As in `DAF`.
-
-    References
-    ----------
-    P. Somol, J. Grim, *Fast dependency-aware feature selection in very-high-dimensional pattern recognition
-    problems*, research report 2295, UTIA, 2011, eq. 2.
 
     Examples
     --------

@@ -16,11 +16,10 @@ from ._probing import (
     bind,
     criterion_or_default,
     new_settings,
-    note_on_order,
     prepare,
     run_with,
+    set_results,
     usual_block_size,
-    warn_about,
 )
 from ._selector import Accepts, RunResultsMixin, Selector
 from .criteria import as_criterion
@@ -217,25 +216,13 @@ class DAF(RunResultsMixin, Selector):
         seed = seed_of(self.random_state, saved and saved.seed)
         max_probe_size = DEFAULT_PROBE_SIZE if self.max_probe_size is None else self.max_probe_size
         warm_up = max_probe_size if self.n_jobs in (None, 1) else None
-        score = bind(criterion, data, cv=self.cv, scoring=self.scoring, device=self.device, warm_up=warm_up)
-        settings = new_settings(
-            self,
-            data,
-            criterion,
-            score,
-            seed=seed,
-            max_probe_size=max_probe_size,
-            inclusion=self.inclusion,
-            check_every=self.check_every,
-            block_size=largest_divisor(self.check_every, usual_block_size(criterion, score)),
-            cv=self.cv,
-            scoring=self.scoring,
-        )
-        self.run_ = run_with(self, data, data, criterion, score, settings, stop)
-        self.criterion_, self.fit_arguments_, self._data, self._tests = criterion, data.arguments, data, {}
-        self.scores_, self.ranking_ = self.run_.scores(), self.run_.ranking()
-        self.notes_ = [*data.notes, *note_on_order(data, self.ranking_)]
-        warn_about(self.run_, type(self).__name__)
+        folds = {"cv": self.cv, "scoring": self.scoring}
+        score = bind(criterion, data, device=self.device, warm_up=warm_up, **folds)
+        block_size = largest_divisor(self.check_every, usual_block_size(criterion, score))
+        sizes: dict[str, Any] = {"max_probe_size": max_probe_size, "block_size": block_size}
+        sizes |= {"check_every": self.check_every, "inclusion": self.inclusion}
+        settings = new_settings(self, data, criterion, score, seed=seed, **sizes, **folds)
+        set_results(self, run_with(self, data, data, criterion, score, settings, stop), criterion, data)
         if self.stop is None and not self.run_.interrupted and "settled" not in self.stop_reason_:
             warn(
                 f"the top {DEFAULT_TOP} features had not settled after {DEFAULT_SECONDS} s: use more probes",

@@ -75,10 +75,6 @@ def make_madelon(
     random_state : int, RandomState instance or None, default=None
         Seed; an int gives the same data every time.
 
-    Returns
-    -------
-    KnownTruth
-
     References
     ----------
     I. Guyon, *Design of experiments of the NIPS 2003 variable selection benchmark*, 2003.
@@ -134,7 +130,7 @@ def make_xor(
 
     The two features of a pair are -1 or 1 with equal probability, plus normal noise, scaled to variance 1. A pair votes
     for class 1 if its two signs are equal, and the class is the majority vote of the pairs. All other columns are
-    standard normal; the columns are shuffled.
+    standard normal; the columns are shuffled. ``informative`` lists the columns pair by pair.
 
     Parameters
     ----------
@@ -144,11 +140,6 @@ def make_xor(
         Number of pairs; it must be odd.
     spread : float, default=0.3
         Standard deviation of the noise of the pairs.
-
-    Returns
-    -------
-    KnownTruth
-        ``informative`` lists the columns pair by pair.
     """
     if n_pairs < 1 or n_pairs % 2 == 0:
         raise ValueError(f"n_pairs={n_pairs} must be odd, so that the vote of the pairs is never a tie")
@@ -179,21 +170,9 @@ def load(name: str, folder: str | PathLike[str] | None = None, *, openml: bool =
     """Load a data set from ``name.npz`` in a folder, or from OpenML.
 
     The file contains the arrays ``X`` and ``y``; a sparse table has ``data``, ``indices``, ``indptr`` and ``shape``
-    instead of ``X``. An official split is in ``train_index`` and ``test_index``.
-
-    Parameters
-    ----------
-    name : str
-        Name of the file, without its ending.
-    folder : path-like, default=None
-        Folder of the file; None means the folder in the environment variable PROBEWISE_DATA.
-    openml : bool, default=False
-        Whether a data set that is not in the folder is fetched from OpenML (`sklearn.datasets.fetch_openml`), if it is
-        one of `OPENML`. Only its numeric columns are used, and there is no official split.
-
-    Returns
-    -------
-    Dataset
+    instead of ``X``. An official split is in ``train_index`` and ``test_index``. None is the folder in the environment
+    variable PROBEWISE_DATA. With ``openml``, a data set of `OPENML` that is not in the folder is fetched from there;
+    only its numeric columns are used, and there is no official split.
     """
     folder = folder or os.environ.get(FOLDER_VARIABLE)
     path = None if folder is None else Path(folder) / f"{name}.npz"

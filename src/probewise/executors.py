@@ -110,10 +110,7 @@ def _stream(parallel: Any, function: Callable[[Any], Any], items: Iterable[Any],
 
 @contextmanager
 def silence_loky_shutdown() -> Iterator[None]:
-    """Hide the traceback of loky's management thread, which fails on calls that were canceled before they started.
-
-    Its workers have been stopped at that point, and the thread is about to end.
-    """
+    """Hide the traceback of loky's management thread, which fails on calls that were canceled before they started."""
     usual_hook = threading.excepthook
 
     def hook(failure: threading.ExceptHookArgs) -> None:
@@ -315,10 +312,7 @@ def _is_dask_worker() -> bool:
 
 @contextmanager
 def on_dask(address: str) -> Iterator[None]:
-    """Inside this context, `executor` maps over the Dask cluster whose scheduler is at the address.
-
-    It waits up to a minute for the first worker.
-    """
+    """Inside this context, `executor` maps over the Dask cluster whose scheduler is at the address."""
     try:
         from distributed import Client
         from distributed.comm import resolve_address
@@ -350,8 +344,7 @@ def serial(function: Callable[[Any], Any], items: Iterable[Any], /) -> Iterator[
 def threads(n_jobs: int | None = None) -> Map:
     """A map over threads of this process, for any backend, for short work on shared arrays without BLAS.
 
-    A call takes a tenth of the time of a joblib call (1 ms instead of 10); all items are taken at once. The size of a
-    cluster is ignored.
+    A call takes a tenth of the time of a joblib call (1 ms instead of 10).
     """
     with nullcontext() if _cluster_map() is None else joblib.parallel_config(backend="threading"):
         n_threads = _n_workers(n_jobs)

@@ -104,7 +104,7 @@ class FeedbackSession:
         self.seed = seed_of(random_state, None)
         self._labels: dict[int, bool] = {}
         self.features_: NDArray[np.int64] = np.empty(0, np.int64)
-        self.seconds_ = (0.0, 0.0, 0.0)  # of the last ask: selection, training, all
+        self.seconds_ = 0.0  # of the last ask
 
     def __repr__(self) -> str:
         return f"FeedbackSession({len(self._labels)} labeled rows, {sum(self._labels.values())} relevant)"
@@ -153,9 +153,7 @@ class FeedbackSession:
         rows, labels = self.rows[order], self.labels[order].astype(np.int64)
         fitted: Pipeline = seeded(self.model, seed % 2**31)
         selected = fitted[:-1].fit_transform(self.X[rows], labels)
-        selecting = perf_counter() - start
         fitted[-1].fit(selected, labels)
-        training = perf_counter() - start - selecting
         has_support = hasattr(fitted[0], "get_support")
         self.features_ = fitted[0].get_support(indices=True) if has_support else np.arange(selected.shape[1])
         if self.ranked_by == "distance":
@@ -165,7 +163,7 @@ class FeedbackSession:
             ranked = np.lexsort([key[unlabeled] for key in keys])
         else:
             ranked = np.argsort(-_scores(fitted, self.X)[unlabeled], kind="stable")
-        self.seconds_ = (selecting, training, perf_counter() - start)
+        self.seconds_ = perf_counter() - start
         return unlabeled[ranked]
 
     @property
@@ -212,8 +210,6 @@ class FeedbackResult:
     precision: NDArray[np.float64]  # share of the returned rows that are of the class; NaN if no unlabeled row is left
     possible: NDArray[np.float64]  # 1 until fewer rows of the class are left than are returned
     n_features: NDArray[np.int64]  # of the trained classifier
-    selection_seconds: NDArray[np.float64]
-    training_seconds: NDArray[np.float64]
     seconds: NDArray[np.float64]  # to select features, train and rank
     initial_rows: NDArray[np.int64]  # labeled from the start, the same for every query
 
@@ -271,10 +267,6 @@ def relevance_feedback(
     Differences from the paper: it ranks rows by distance to the query (``ranked_by="distance"``), chooses the number of
     features by cross-validation, and may return rows that are labeled already, whose precision would be memory.
 
-    References
-    ----------
-    Y. Wu, A. Zhang, *Feature selection for classifying high-dimensional numerical data*, CVPR 2004, sec. 5.1 and 5.3.
-
     Examples
     --------
     >>> from sklearn.datasets import load_iris
@@ -305,10 +297,8 @@ def relevance_feedback(
     # Processes, because fitting trees and selectors to a few rows mostly runs Python code, which holds the GIL.
     map = executor(n_jobs, prefer="processes")
     searches = list(map(search, [(label, seeds[label]) for label in query_classes.tolist()]))
-    precision, possible, n_features, *seconds = (np.array(part) for part in np.transpose(searches, (2, 1, 0)))
-    selecting, training, whole = seconds
-    counts = n_features.astype(np.int64)
-    return FeedbackResult(query_classes, precision, possible, counts, selecting, training, whole, initial_rows)
+    precision, possible, n_features, seconds = (np.array(part) for part in np.transpose(searches, (2, 1, 0)))
+    return FeedbackResult(query_classes, precision, possible, n_features.astype(np.int64), seconds, initial_rows)
 
 
 def _search(
@@ -320,7 +310,7 @@ def _search(
     returned: int,
     query: tuple[Any, int],
 ) -> list[tuple[float, ...]]:
-    """For each round: precision, possible precision, number of features, seconds of selection, training and all."""
+    """For each round: precision, possible precision, number of features, and seconds."""
     label, seed = query
     is_positive = y == label
     session = FeedbackSession(X, random_state=seed, **options)
@@ -332,7 +322,7 @@ def _search(
         rows = session.ask(returned)
         precision = float(is_positive[rows].mean()) if len(rows) else np.nan
         possible = min(1.0, n_left / len(rows)) if len(rows) else np.nan
-        found.append((precision, possible, len(session.features_), *session.seconds_))
+        found.append((precision, possible, len(session.features_), session.seconds_))
         session.tell(rows, is_positive[rows])
     return found
 

@@ -48,10 +48,9 @@ class ProgressState:
 
 
 class TimeEstimate:
-    """Estimates the remaining time of a run with a known number of probes.
+    """Estimates the remaining time of a run with a known number of probes, without the work that is done only once.
 
-    The first block is left out, because it includes work that is done only once. ``effort`` maps a number of probes to
-    their work in arbitrary units and to the seconds of the work between them.
+    ``effort`` maps a number of probes to their work in arbitrary units and to the seconds of the work between them.
     """
 
     def __init__(self, n_probes: int, effort: Effort) -> None:
@@ -88,42 +87,32 @@ def live_progress(
     effort: Effort | None = None,
 ) -> Iterator[Callable[[State], None] | None]:
     """A callback for the probe loop that shows the state of a run; None where ``verbose`` is 0."""
+    if not verbose:
+        yield None
+        return
+    from rich.text import Text
+
     limit = None if stop is None else stop.max_probes
     estimate = None if limit is None or effort is None else TimeEstimate(limit, effort)
-
     top_features = TopFeatures(names)
 
     def progress_state_of(state: State) -> ProgressState:
         share = None if stop is None else stop.share_done(state)
         return ProgressState(state, top_features(state, is_last=share == 1), title, share, estimate)
 
-    with _displayed(verbose, progress_state_of, title) as display:
-
-        def show(state: State) -> None:
-            if estimate is not None:
-                estimate.observe(state)
-            if display is not None and not (estimate and estimate.is_first(state) and state.seconds < SOON):
-                display(state)
-
-        yield show if estimate and display else display
-
-
-@contextmanager
-def _displayed(
-    verbose: Verbose, progress_state_of: Callable[[State], ProgressState], title: str
-) -> Iterator[Throttled | None]:
-    """A callback that shows the state of a run in the way that ``verbose`` chooses; None where it is 0."""
-    if not verbose:
-        yield None
-        return
-    from rich.text import Text
-
     with _screen(verbose) as screen:
         words = panel if screen.takes_tables else one_line
         progress = Throttled(screen.every, lambda state, speed: screen.show(words(progress_state_of(state), speed)))
         if screen.takes_tables:
             screen.show(Text(f"{title}: starting"))
-        yield progress
+
+        def show_after_first(state: State) -> None:
+            assert estimate is not None
+            estimate.observe(state)
+            if not estimate.is_first(state) or state.seconds >= SOON:
+                progress(state)
+
+        yield show_after_first if estimate else progress
         if callable(verbose):
             progress.finish()
     if not callable(verbose) and progress.latest is not None:
@@ -254,10 +243,7 @@ class Throttled(RateLimited[State]):
 
 
 class TopFeatures:
-    """Names of the features that rank first now.
-
-    The regression of a tournament takes a while for many features, so it is repeated only after twenty times as long.
-    """
+    """Names of the features that rank first now."""
 
     def __init__(self, names: Sequence[str] | None) -> None:
         self.names, self.best, self.due = names, list[int](), 0.0

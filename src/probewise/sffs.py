@@ -193,8 +193,6 @@ class Evaluation:
 
 
 def _plus_each(score: Any, members: Members, candidates: list[int]) -> NDArray[np.float64]:
-    if hasattr(score, "plus_each"):
-        return score.plus_each(np.array(members, np.int32), np.array(candidates, np.int32))
     return score(Subsets.of([[*members, candidate] for candidate in candidates]))
 
 

@@ -257,20 +257,11 @@ class Settled(Rule):
     """Stops when odd and even blocks agree on this share of the top features at two looks in a row.
 
     The two halves of the ledger are independent runs, so features on top of both do not owe it to chance probes. With
-    ``top`` at or above the number of features, two looks are enough.
+    ``top`` at or above the number of features, two looks are enough; with an overlap above 1 the rule never stops.
 
     With ``confidence`` the rule stops at the first look at which, with at least this probability, at least this share
     of the current top features are in the true top, which infinitely many probes of the same data would give. This is
     for DAF0, needs every feature in and out of at least one probe, and takes more probes than the agreement of halves.
-
-    Parameters
-    ----------
-    top : int, default=20
-        Number of features.
-    overlap : float, default=0.9
-        Share of these features; with more than 1 the rule never stops.
-    confidence : float or None, default=None
-        Probability between 0 and 1.
     """
 
     top: int = 20

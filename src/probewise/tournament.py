@@ -19,11 +19,10 @@ from ._probing import (
     bind,
     criterion_or_default,
     new_settings,
-    note_on_order,
     prepare,
     run_with,
+    set_results,
     usual_block_size,
-    warn_about,
 )
 from ._selector import Accepts, RunResultsMixin, Selector
 from .criteria import KNN, Average, Criterion, Linear, NaiveBayes, as_criterion
@@ -39,7 +38,6 @@ from .filters.efs import EFS
 from .filters.fsdd import FSDD
 from .filters.mrmr import JMI, MRMR
 from .filters.relieff import ReliefF
-from .kernels.device import find
 from .stopping import MaxProbes, MaxTime, Rule
 from .validation.errors import warn
 from .validation.parameters import check_parameters, number, seed_of, survival_in, whole_number
@@ -166,29 +164,15 @@ class Tournament(RunResultsMixin, Selector):
         if self.class_weight_ is not None:
             used = replace(used, sample_weight=compute_sample_weight("balanced", used.y))
         warm_up = MAX_PROBE_SIZE if self.n_jobs in (None, 1) else None
-        score = bind(criterion, used, cv=cv, scoring=scoring, device=self.device, warm_up=warm_up)
+        folds = {"cv": cv, "scoring": scoring}
+        score = bind(criterion, used, device=self.device, warm_up=warm_up, **folds)
         schedule, block_size = self._schedule(data, used, criterion, score, saved)
-        settings = new_settings(
-            self,
-            data,
-            criterion,
-            score,
-            seed=seed,
-            max_probe_size=MAX_PROBE_SIZE,
-            schedule=schedule,
-            check_every=block_size,
-            block_size=block_size,
-            cv=cv,
-            scoring=scoring,
-        )
+        sizes: dict[str, Any] = {"max_probe_size": MAX_PROBE_SIZE, "check_every": block_size, "block_size": block_size}
+        settings = new_settings(self, data, criterion, score, seed=seed, schedule=schedule, **sizes, **folds)
         stop: Rule = MaxProbes(schedule.n_probes)
         if self.time_limit is not None:
             stop = stop | MaxTime(self.time_limit)
-        self.run_ = run_with(self, data, used, criterion, score, settings, stop)
-        self.criterion_, self.fit_arguments_, self._data, self._tests = criterion, data.arguments, data, {}
-        self.scores_, self.ranking_ = self.run_.scores(), self.run_.ranking()
-        self.notes_ = [*data.notes, *note_on_order(data, self.ranking_)]
-        warn_about(self.run_, type(self).__name__)
+        set_results(self, run_with(self, data, used, criterion, score, settings, stop), criterion, data)
         if self.run_.ledger.n_probes < schedule.n_probes and not self.run_.interrupted:
             warn(
                 f"the time limit was reached after {self.n_probes_:,} of {schedule.n_probes:,} probes: more probes may "
@@ -279,9 +263,8 @@ class Tournament(RunResultsMixin, Selector):
             if schedule.ends and n_units > above:
                 protected = self._protected(used, n_threads, on_device)
                 schedule = replace(schedule, protected=protected, protected_above=above)
-        place = find(self.device) if on_device else None
         model = linear_model(used) if isinstance(self.criterion, str) and self.criterion == "auto" else None
-        return replace(schedule, n_threads=n_threads, device=place, model=model), block_size
+        return replace(schedule, n_threads=n_threads, model=model), block_size
 
     def _protected(self, data: Data, n_jobs: int | None, on_device: bool) -> Columns:
         """Units with one of the best features of a filter."""

@@ -119,24 +119,6 @@ def test_a_value_depends_neither_on_its_batch_nor_on_its_worker(name, make, dtyp
     assert score(Subsets.of([])).tolist() == []
 
 
-@pytest.mark.matrix(pairs=True)
-@layouts
-@pytest.mark.parametrize("criterion", [KNN(1), KNN(3), KNN(9), Linear()], ids=str)
-@pytest.mark.parametrize("n_classes", [0, 2, 3])
-@pytest.mark.parametrize("cv", [3, LeaveOneOut(), ShuffleSplit(2, random_state=0), StratifiedKFold(20)], ids=str)
-def test_a_subset_plus_each_candidate_is_the_subset_with_it(make, criterion, n_classes, cv):
-    X, y = table(n_classes=n_classes or 3)
-    if not n_classes:
-        y = X[:, 1] + y
-        if isinstance(cv, LeaveOneOut | StratifiedKFold):
-            return  # R^2 of one row means nothing
-    score = criterion.bind(make(X), y, cv)
-    for size in (0, 1, 12):
-        subset, candidates = np.arange(size, dtype=np.int32), np.arange(size, 30, dtype=np.int32)
-        expected = score(Subsets.of([[*subset, candidate] for candidate in candidates]))
-        np.testing.assert_allclose(score.plus_each(subset, candidates), expected, rtol=1e-9)
-
-
 @pytest.mark.parametrize(("name", "remedy"), [("knn", "KNeighborsClassifier"), ("naive_bayes", "GaussianNB")])
 def test_another_scoring_is_refused_with_the_remedy(name, remedy):
     X, y = table()

@@ -124,18 +124,6 @@ def test_complete_columns_have_the_bits_of_the_plain_criterion(name, monkeypatch
     np.testing.assert_allclose(ours, [value for s, value in zip(SUBSETS, plain, strict=True) if 0 not in s], rtol=1e-12)
 
 
-@pytest.mark.matrix(pairs=True)
-@models
-@pytest.mark.parametrize("subset", [[2, 3, 4, 6, 7, 8, 10, 11, 12], [0, 2, 3, 4, 6, 7, 8, 10, 11]])
-@pytest.mark.parametrize("candidates", [[13, 14], [1, 5], [1, 13, 5, 14]])
-def test_one_more_feature(name, subset, candidates):
-    X, y = table()
-    score = MODELS[name][0](missing="median").bind(X, y)
-    expected = score(Subsets.of([[*subset, candidate] for candidate in candidates]))
-    ours = score.plus_each(np.array(subset, np.int32), np.array(candidates, np.int32))
-    np.testing.assert_allclose(ours, expected, rtol=1e-12)
-
-
 @models
 @pytest.mark.parametrize("make", [np.asfortranarray, np.float32, Stored], ids=["by columns", "float32", "stored"])
 def test_any_layout(name, make):

@@ -140,19 +140,6 @@ def test_a_batch_in_pieces_is_the_same(scoring, monkeypatch):
     assert together.tobytes() == Linear().bind(X, y, scoring=scoring)(SUBSETS).tobytes()
 
 
-@pytest.mark.matrix(pairs=True)
-@pytest.mark.parametrize("name", ["knn", "linear"])
-@pytest.mark.parametrize("scoring", ["balanced_accuracy", "f1_macro", "roc_auc"])
-@pytest.mark.parametrize("cv", ["folds", "repeated"])
-def test_one_more_feature(name, scoring, cv):
-    """Floating search scores a subset with each candidate added."""
-    X, y = table(n_classes=2)
-    score = PAIRS[name][0].bind(X, y, CVS[cv], scoring=scoring)
-    subset, candidates = np.arange(9, dtype=np.int32), np.arange(9, 20, dtype=np.int32)
-    expected = score(Subsets.of([[*subset, candidate] for candidate in candidates]))
-    np.testing.assert_allclose(score.plus_each(subset, candidates), expected, rtol=1e-12)
-
-
 def test_naive_bayes_orders_rows_by_log_odds():
     """If probabilities round to 1, scikit-learn's decisions tie; log odds do not."""
     rng = np.random.default_rng(0)
@@ -283,16 +270,13 @@ def test_a_class_labelled_1_that_a_fold_does_not_train_on(name):
 
 
 @pytest.mark.parametrize("name", ["knn", "linear"])
-def test_predictions_with_weights_in_pieces_and_one_feature_more(name, monkeypatch):
+def test_predictions_with_weights_in_pieces(name, monkeypatch):
     X, y = table(n_classes=2)
     weights = np.random.default_rng(1).choice([0.5, 1.0, 3.0], len(y))
     score = PAIRS[name][0].bind(X, y, scoring="f1", sample_weight=weights)
     together = score(SUBSETS)
     custom = PAIRS[name][0].bind(X, y, scoring=make_scorer(f1_score), sample_weight=weights)
     np.testing.assert_allclose(together, custom(SUBSETS), rtol=1e-12)
-    candidates = np.arange(9, 20, dtype=np.int32)
-    expected = score(Subsets.of([[*range(9), candidate] for candidate in candidates]))
-    assert score.plus_each(np.arange(9, dtype=np.int32), candidates).tobytes() == expected.tobytes()
     monkeypatch.setattr("probewise.criteria.scoring.MOST_PREDICTIONS", 250)
     assert together.tobytes() == score(SUBSETS).tobytes()
     assert len(score(Subsets.of([]))) == 0

@@ -17,7 +17,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from probewise import BIF, DAF, SFFS, Tournament
 from probewise.criteria import KNN, SVM, Criterion, Linear, NaiveBayes, Scorer, Separability, Tree
 from probewise.engine.ledger import Ledger, LedgerError
-from probewise.engine.probes import ProbePlan, Subsets
+from probewise.engine.probes import ProbePlan
 from probewise.stopping import MaxProbes
 
 SUBSETS = ProbePlan(20, max_size=14, seed=3).draw(0, 5)
@@ -119,16 +119,6 @@ def test_many_rows_for_the_features(scoring):
     assert score.has_sums
     splits = list(StratifiedKFold(3).split(X, y))
     np.testing.assert_allclose(score(SUBSETS), literal(RidgeClassifier(), X, y, weights, scoring, splits), rtol=1e-9)
-
-
-@pytest.mark.parametrize("name", ["knn", "linear"])
-@pytest.mark.parametrize("scoring", ["accuracy", "balanced_accuracy"])
-def test_one_more_feature(name, scoring):
-    X, y, weights = table()
-    score = CLASSIFIERS[name][0].bind(X, y, scoring=scoring, sample_weight=weights)
-    subset, candidates = np.arange(9, dtype=np.int32), np.arange(9, 20, dtype=np.int32)
-    expected = score(Subsets.of([[*subset, candidate] for candidate in candidates]))
-    np.testing.assert_allclose(score.plus_each(subset, candidates), expected, rtol=1e-12)
 
 
 @pytest.mark.parametrize("name", ["linear", "naive_bayes"])

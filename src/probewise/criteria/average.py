@@ -40,17 +40,8 @@ class Average(Criterion):
     Parameters
     ----------
     parts : sequence of Criterion
-        The criteria. Their J should be on one scale, as all are with ``scoring="probability"`` or "accuracy".
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_iris
-    >>> from probewise.criteria import KNN, Average, Linear
-    >>> from probewise.engine.probes import Subsets
-    >>> X, y = load_iris(return_X_y=True)
-    >>> both = Average((KNN(10), Linear()))
-    >>> both.bind(X, y, cv="loo", scoring="probability")(Subsets.of([[0, 1], [2, 3]])).round(3)
-    array([0.686, 0.815])
+        The criteria, such as ``(KNN(10), Linear())``. Their J should be on one scale, as all are with
+        ``scoring="probability"`` or "accuracy".
     """
 
     parts: Any

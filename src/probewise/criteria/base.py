@@ -55,38 +55,19 @@ class BoundCriterion(Protocol):
 
 
 class Criterion(BaseEstimator):
-    """A measure J of how good a feature subset is, with hints on how to run it.
+    """A measure J of how good a feature subset is, with hints on how to run it."""
 
-    Attributes
-    ----------
-    block_size : int
-        Default number of probes in a block; small where a probe is slow, so that a time limit is kept.
-    prefer : {"threads", "processes"}
-        "threads" if the work releases the GIL.
-    allow_nan : bool
-        Whether X may contain NaN; by default if the parameter ``missing`` is set.
-    needs_target : bool
-        Whether y is required.
-    widths : tuple of float or None
-        Smallest and largest allowed max - min of a column that is not constant; None for no limits.
-    goes_by_width : bool
-        Whether wide columns count more than narrow ones, as in distances.
-    streams : bool
-        Whether ``bind`` takes a `Stored` table, reading only ``X[:, columns]``; otherwise X is first read into memory.
-    several_targets : bool
-        Whether y may have several columns of numbers, over which J is the mean.
-    """
-
-    block_size = 50
-    prefer = "threads"
-    streams = False
-    several_targets = False
-    goes_by_width = False
+    block_size = 50  # probes in a block; small where a probe is slow, so that a time limit is kept
+    prefer = "threads"  # if the work releases the GIL, else "processes"
+    streams = False  # whether ``bind`` takes a `Stored` table, reading only ``X[:, columns]``
+    several_targets = False  # whether y may have several columns of numbers, over which J is the mean
+    goes_by_width = False  # whether wide columns count more than narrow ones, as in distances
     needs_target: bool = True
-    widths: tuple[float, float] | None = None
+    widths: tuple[float, float] | None = None  # limits of max - min of a column that is not constant
 
     @property
     def allow_nan(self) -> bool:
+        """Whether X may contain NaN; by default if the parameter ``missing`` is set."""
         return getattr(self, "missing", None) is not None
 
     def bind(

@@ -192,7 +192,9 @@ def about_middles(X: Any) -> Any:
 
 
 def require_fillable(X: Any, missing: Any) -> None:
-    """Refuse an unknown strategy for missing values, and missing values in sparse X."""
+    """Refuse an unknown strategy for missing values, and missing values in sparse X that have to be filled."""
+    if missing is None:
+        return
     if missing not in STRATEGIES:
         raise ParameterError(f"missing={missing!r}: choose 'mean', 'median', or None, which refuses NaN")
     if sp.issparse(X):
@@ -220,7 +222,9 @@ class Missing:
     fills: Floats  # (folds, incomplete columns): replacement for NaN minus the center of the column
 
     @classmethod
-    def of(cls, columns: SubsetColumns, folds: Folds, missing: str | None) -> Missing:
+    def in_columns(cls, X: Any, folds: Folds, missing: str | None) -> tuple[SubsetColumns, Missing]:
+        """The columns of X in the order of the folds, and the missing values in them."""
+        columns = SubsetColumns(X, folds.row_order, missing=missing is not None)
         incomplete = np.flatnonzero(columns.is_incomplete)
         if len(incomplete) and folds.is_loo:
             refuse_filling(missing, "cv='loo'")
@@ -235,7 +239,7 @@ class Missing:
                 fills[fold, start : start + step] = imputer.fit(values[train]).statistics_
         if len(incomplete):
             fills -= columns.centers[incomplete]
-        return cls(incomplete, number, fills)
+        return columns, cls(incomplete, number, fills)
 
     def in_each(self, indices: NDArray[Any], offsets: NDArray[Any]) -> NDArray[np.bool_]:
         """Whether each subset contains an incomplete column."""

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..engine.probes import Subsets
 from ..kernels.device import count, find
@@ -50,10 +49,6 @@ class OnDevice:
 
     def __call__(self, subsets: Subsets) -> Floats:
         return self.scorer(subsets.indices, subsets.offsets)
-
-    def plus_each(self, subset: NDArray[np.int32], candidates: NDArray[np.int32]) -> Floats:
-        """J of the subset with each candidate added."""
-        return self(Subsets.of([np.append(subset, candidate) for candidate in candidates]))
 
     @property
     def in_flight(self) -> int:

@@ -17,7 +17,7 @@ from ..kernels.products import ROWS
 from ..validation.errors import ParameterError
 from ..validation.tables import SQUARED
 from .base import Criterion, Floats
-from .columns import BoundToColumns, FeatureMajor, Missing, Probes, SubsetColumns, refuse_filling, require_fillable
+from .columns import BoundToColumns, FeatureMajor, Missing, Probes, refuse_filling, require_fillable
 from .scoring import bind_target
 
 FEWEST_ROWS = 500  # for which comparing each pair of rows once pays
@@ -78,8 +78,7 @@ class KNN(Criterion):
     def bind(
         self, X: Any, y: Any, cv: Any = 3, *, groups: Any = None, scoring: Any = None, sample_weight: Any = None
     ) -> BoundKNN:
-        if self.missing is not None:
-            require_fillable(X, self.missing)
+        require_fillable(X, self.missing)
         estimators = f"KNeighborsClassifier({self.n_neighbors})", f"KNeighborsRegressor({self.n_neighbors})"
         target, folds, measure = bind_target(self, y, cv, groups, scoring, sample_weight, estimators=estimators)
         most = folds.n_rows - 1
@@ -91,8 +90,7 @@ class KNN(Criterion):
                 f"n_neighbors={self.n_neighbors} must be from 1 to the rows of the smallest training fold, "
                 f"n_samples={most}"
             )
-        columns = SubsetColumns(X, folds.row_order, missing=self.missing is not None)
-        missing = Missing.of(columns, folds, self.missing)
+        columns, missing = Missing.in_columns(X, folds, self.missing)
         if measure.is_probability and len(missing.columns):
             refuse_filling(self.missing, f"scoring={measure.name!r}")
         return BoundKNN(columns, target, folds, measure, missing, self.n_neighbors)

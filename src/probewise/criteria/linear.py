@@ -16,7 +16,7 @@ from ..kernels import ridge, ridge_sums
 from ..validation.errors import ParameterError
 from ..validation.tables import SQUARED
 from .base import Criterion, Floats
-from .columns import BoundToColumns, FeatureMajor, Missing, Probes, SubsetColumns, about_middles, require_fillable
+from .columns import BoundToColumns, FeatureMajor, Missing, Probes, about_middles, require_fillable
 from .scoring import bind_target
 
 NO_WEIGHT = 1e-200  # stands for a weight of 0, relative to the largest: the row is predicted and changes nothing
@@ -66,13 +66,10 @@ class Linear(Criterion):
     ) -> BoundLinear:
         if not self.alpha > 0:
             raise ParameterError(f"alpha={self.alpha!r} must be above 0; a small value is nearly least squares")
-        if self.missing is not None:
-            require_fillable(X, self.missing)
+        require_fillable(X, self.missing)
         estimators = ("RidgeClassifier()", "Ridge()")
         target, folds, measure = bind_target(self, y, cv, groups, scoring, sample_weight, estimators=estimators)
-        X = about_middles(X) if sp.issparse(X) else X
-        columns = SubsetColumns(X, folds.row_order, missing=self.missing is not None)
-        missing = Missing.of(columns, folds, self.missing)
+        columns, missing = Missing.in_columns(about_middles(X) if sp.issparse(X) else X, folds, self.missing)
         bound = BoundLinear(columns, target, folds, measure, missing, float(self.alpha))
         if bound.has_sums and not columns.is_sparse:
             _ = bound.moments  # once, before threads share the criterion

@@ -13,7 +13,6 @@ from torch import Tensor
 
 from ..engine.probes import Subsets
 from ..kernels.device.columns import send, send_array
-from ..kernels.device.linear import factorize, solve
 from ..kernels.factor import LEAST_PIVOT
 from ..kernels.ridge_sums import SLOPE
 from ..kernels.scores import PROBABILITY, ROC_AUC
@@ -157,3 +156,17 @@ class DeviceLeftOutLinear(DeviceLinear):
         decisions = self.task.outputs - residuals / (rest * self.roots)[:, None, :] + self.exclusions.T
         predicted = self.task.predicted(decisions, self.measure.truth, self.measure.code)
         return predicted, torch.minimum(least, rest.amin(dim=1))
+
+
+def factorize(systems: Tensor) -> tuple[Tensor, Tensor]:
+    """Lower Cholesky factors (..., width, width), and the least pivot of each as a share of the diagonal."""
+    diagonal = systems.diagonal(dim1=-2, dim2=-1).clone()
+    factors, failed = torch.linalg.cholesky_ex(systems)
+    pivots = (factors.diagonal(dim1=-2, dim2=-1) ** 2 / diagonal).amin(dim=-1)
+    return factors, torch.where(failed == 0, pivots, 0.0)
+
+
+def solve(factors: Tensor, sides: Tensor) -> Tensor:
+    """Solutions (..., width, outputs), for all outputs at once."""
+    half = torch.linalg.solve_triangular(factors, sides, upper=False)
+    return torch.linalg.solve_triangular(factors.mT, half, upper=True)

@@ -41,8 +41,7 @@ class NaiveBayes(Criterion):
     probability of the true class over all test rows. ``sample_weight`` counts in the moments, the class shares and the
     score.
 
-    The classifier never looks at two features together. A probe therefore costs little, and J rewards features that
-    separate the classes on their own; it cannot see features that separate them only in combination.
+    J rewards features that separate the classes on their own; it cannot see those that do so only in combination.
 
     Parameters
     ----------

@@ -141,10 +141,6 @@ class ScoresPredictions(ABC):
     @abstractmethod
     def __call__(self, subsets: Subsets) -> Floats: ...
 
-    def plus_each(self, subset: NDArray[np.int32], candidates: NDArray[np.int32]) -> Floats:
-        """J of the subset with each candidate added."""
-        return self(Subsets.of([np.append(subset, candidate) for candidate in candidates]))
-
     def score(self, predicted: Floats) -> Floats:
         """Scores of predictions (subsets, tests) as kernels make them."""
         if self.measure.of_predictions is None:

@@ -47,9 +47,6 @@ class Certainty:
     of a run, but not for a feature chosen because its truth is known. Errors of different features are treated as
     independent, which those of random probes nearly are.
 
-    Examples
-    --------
-    >>> from probewise.engine.certainty import Certainty
     >>> certainty = Certainty([0.9, 0.5, 0.1, 0.1], [0.1, 0.1, 0.1, 0.1])
     >>> certainty.rank_intervals().tolist()
     [[1, 1], [2, 2], [3, 4], [3, 4]]
@@ -328,10 +325,7 @@ class Posterior:
 
 
 def _likelihoods(bins: Bins) -> Floats:
-    """(bins, cells): likelihood of the value if the truth is in the cell, relative to the most likely cell.
-
-    Cells cover the neighborhood of every value, with a width that suits the smallest standard errors.
-    """
+    """(bins, cells): likelihood of the value if the truth is in the cell, relative to the most likely cell."""
     values, errors = bins.values[:, None], bins.errors[:, None]
     width = CELL_WIDTH * max(float(np.quantile(errors, 0.1)), NO_ERROR)
     points = np.unique(values + errors * np.arange(-REACH, REACH + CELL_WIDTH / 2, CELL_WIDTH / 2))

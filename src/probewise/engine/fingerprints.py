@@ -31,7 +31,8 @@ def fingerprint(*parts: Any) -> str:
         else:
             array = as_dense(part)
             array = array.astype(str) if array.dtype.kind in "OSU" else array
-            pieces = _digests(array) if _n_bytes(array) > TILED_BYTES else row_blocks(array)
+            n_bytes = array.dtype.itemsize * math.prod(array.shape) if array.ndim == 2 else 0
+            pieces = _digests(array) if n_bytes > TILED_BYTES else row_blocks(array)
         digest.update(f"{part.shape} {part.dtype.str};".encode())
         for piece in pieces:
             if piece.nbytes:
@@ -43,11 +44,6 @@ def _digests(table: Any) -> Iterator[NDArray[np.uint8]]:
     """Digests of tiles of a large table, so that a table in any memory order is read only once."""
     for tile in tiles(table):
         yield np.frombuffer(hashlib.blake2b(tile.tobytes(), digest_size=12).digest(), np.uint8)
-
-
-def _n_bytes(array: Any) -> int:
-    """Size of a table; 0 for arrays that are not two-dimensional."""
-    return array.dtype.itemsize * array.shape[0] * array.shape[1] if array.ndim == 2 else 0
 
 
 def settings_digest(rows: Mapping[str, str]) -> str:

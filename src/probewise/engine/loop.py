@@ -176,10 +176,7 @@ def _blocks_after(n_probes: int, block_size: int, limit: int | None) -> Iterator
 
 @dataclass(frozen=True)
 class Scored:
-    """Scores of consecutive probes: J, failures, and the probes themselves.
-
-    The probes are not sent between processes, because drawing them again takes less time.
-    """
+    """Scores of consecutive probes: J, failures, and the probes themselves."""
 
     start: int
     values: Floats

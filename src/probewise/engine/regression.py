@@ -93,17 +93,11 @@ class Design:
     feature.
 
     Rounds that ``before``, of the same plan and ledger, has read are not read again. Any number of threads gives the
-    same bits. On a torch ``device``, where all weights must be 1, sums are rounded in another order.
+    same bits.
     """
 
     def __init__(
-        self,
-        plan: ProbePlan,
-        ledger: Ledger,
-        before: Design | None = None,
-        *,
-        n_threads: int | None = None,
-        device: str | None = None,
+        self, plan: ProbePlan, ledger: Ledger, before: Design | None = None, *, n_threads: int | None = None
     ) -> None:
         self.plan, self.ledger, self.map = plan, ledger, threads(n_threads)
         self.read: list[RoundProbes] = list(self._read_rounds(before.read if before else ()))
@@ -126,13 +120,11 @@ class Design:
         self.roots = np.sqrt(self.shared_by)
         self.n_active = np.array([len(part.active) for part in self.plan.rounds])
         self.n_active_of = np.repeat(self.n_active.astype(np.float64), self.lengths)
-        # The features, and the columns, of all probes; None where they are not stored.
-        stored = [part.subsets for part in self.read if part.subsets is not None]
-        self._subsets = concatenated(stored) if len(stored) == len(self.read) else None
-        self._column_subsets = None
-        if self._subsets is not None:
-            self._column_subsets = Subsets(self.column_of[self._subsets.indices], self._subsets.offsets)
-        self._on_device = None if device is None else self._on(device)
+        # The columns of all probes; None where they are not stored.
+        stored, self._column_subsets = [part.subsets for part in self.read if part.subsets is not None], None
+        if len(stored) == len(self.read):
+            subsets = concatenated(stored)
+            self._column_subsets = Subsets(self.column_of[subsets.indices], subsets.offsets)
 
     def _read_rounds(self, read_before: Sequence[RoundProbes]) -> Iterator[RoundProbes]:
         """Read the probes of each round; their features are stored while there is room for them."""
@@ -161,14 +153,6 @@ class Design:
             probed = slice(None) if of_round is None else np.unique(of_round.indices)
             yield RoundProbes(part, J, np.concatenate(values), np.concatenate(sizes), of_round, probed)
 
-    def _on(self, device: str) -> Any:
-        if self._subsets is None:
-            return None
-        from ..kernels.device.inclusion import Inclusion
-
-        subsets, per_round = self._subsets, (self.lengths, self.n_active, self.n_columns)
-        return Inclusion(subsets.indices, subsets.offsets, self.column_of, *per_round, self.roots, device)
-
     def _batches(self) -> Iterator[tuple[slice, Subsets]]:
         """Yield slices of the probes with their columns."""
         if self._column_subsets is not None:
@@ -187,12 +171,10 @@ class Design:
 
     def _summed(self, values: Floats) -> Floats:
         """For each column, the sum of the values of the probes that contain it."""
-        if self._on_device is not None:
-            return self._on_device.transposed_times(values)
         out = np.zeros(len(self.roots))
         if self.map is not in_turn and self._column_subsets is not None:
             starts, probes = self._by_column
-            list(self.map(lambda columns: kernels.summed(starts, probes, *columns, values, out), pieces(starts)))
+            list(self.map(partial(_times, probes, starts, values, out), pieces(starts)))
             return out
         for batch, subsets in self._batches():
             kernels.transposed_times(subsets.indices, subsets.offsets, values[batch], out)
@@ -227,16 +209,13 @@ class Design:
         A shared weight is that of one feature times the root of their number, so that the penalty is as for single
         features.
         """
-        if self._on_device is not None:
-            out = self._on_device.times(w)
-        else:
-            out = np.empty(len(self.values))
-            for probes, subsets in self._batches():
-                part, lists = out[probes], (subsets.indices, subsets.offsets)
-                if self.map is in_turn:
-                    kernels.times(*lists, 0, len(subsets), w, part)
-                else:
-                    list(self.map(partial(_times, *lists, w, part), pieces(subsets.offsets)))
+        out = np.empty(len(self.values))
+        for probes, subsets in self._batches():
+            part, lists = out[probes], (subsets.indices, subsets.offsets)
+            if self.map is in_turn:
+                kernels.times(*lists, 0, len(subsets), w, part)
+            else:
+                list(self.map(partial(_times, *lists, w, part), pieces(subsets.offsets)))
         weights, ends = self.roots * w, self.n_columns[::-1].tolist()
         sums = [weights[start:end].sum() for start, end in zip([0, *ends], ends, strict=False)]
         means = np.cumsum(sums)[::-1] / self.n_active  # mean weight of the features of each round
@@ -252,8 +231,6 @@ class Design:
     def solve(self, penalty: float, guess: Floats | None = None, tolerance: float = TOLERANCE) -> Floats:
         """Solve for the weights by conjugate gradients."""
         target = self.transposed_times(self.weights * self.values)
-        if self._on_device is not None:
-            return np.asarray(self._on_device.solve(target, penalty, tolerance, MAX_STEPS))
 
         def normal(w: Floats) -> Floats:
             return self.transposed_times(self.weights * self.times(w)) + penalty * w

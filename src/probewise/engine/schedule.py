@@ -33,9 +33,9 @@ FIRST_SHARE, MIN_LATER_PROBES = 0.25, 200
 MAX_SHARE = 0.3  # largest probe of a round, as a share of its features
 RIDGE = 10.0  # shrinks the coefficient of a feature that was in ten probes by half
 # Rough measurements for the estimate of the remaining time: the fixed cost of a probe, in features; the seconds of a
-# regression per probe (for each factor of 10 in features above 80), per feature, and for a GPU.
+# regression per probe (for each factor of 10 in features above 80) and per feature.
 PROBE_OVERHEAD, BASE_FEATURES = 80, 80
-SECONDS_PER_PROBE, SECONDS_PER_FEATURE, SECONDS_ON_DEVICE = 6.5e-7, 1.5e-8, 0.017
+SECONDS_PER_PROBE, SECONDS_PER_FEATURE = 6.5e-7, 1.5e-8
 TOLERANCE = 1e-3  # of the solution; far below its standard errors
 PART = 4096  # columns that the linear model has in memory at a time
 NO_WEIGHT = 1e-9  # stands for the weight 0 of a row, relative to the largest weight
@@ -108,7 +108,6 @@ class Schedule:
     protected: NDArray[np.int32] = field(default_factory=NO_UNITS.copy)
     protected_above: int = 0
     n_threads: int | None = None  # for the regressions between rounds; any number gives the same bits
-    device: str | None = None  # where the sums of the regressions are computed; None: on the CPU
     model: LinearModel | None = None  # None without a target, or for a run that was read without its data
     # The design matrix of the last regression, which the next one extends.
     _last_design: list[Design] = field(default_factory=list, init=False, repr=False)
@@ -171,7 +170,7 @@ class Schedule:
         n_probes_of_round = np.diff(np.minimum([0, *self.ends, self.n_probes], n_probes))
         n_ended = sum(end <= n_probes for end in self.ends)
         seconds_of_round = SECONDS_PER_PROBE * self.n_probes * max(0.5, np.log10(plan.n_features / BASE_FEATURES))
-        seconds_of_round += SECONDS_PER_FEATURE * plan.n_features + (0.0 if self.device is None else SECONDS_ON_DEVICE)
+        seconds_of_round += SECONDS_PER_FEATURE * plan.n_features
         return float(n_probes_of_round @ (PROBE_OVERHEAD + largest / 2)), float(n_ended * seconds_of_round)
 
     def fit(self, plan: ProbePlan, ledger: Ledger) -> Regression:
@@ -184,13 +183,12 @@ class Schedule:
         return replace(fitted, coefficients=coefficients)
 
     def _design(self, plan: ProbePlan, ledger: Ledger) -> Design:
-        design = Design(plan, ledger, *self._last_design, n_threads=self.n_threads, device=self.device)
+        design = Design(plan, ledger, *self._last_design, n_threads=self.n_threads)
         self._last_design[:] = [design] if len(plan.rounds) <= len(self.ends) else []
         return design
 
     def __getstate__(self) -> dict[str, Any]:
-        # Another machine may have no such device; the weights that were used are in the ledger.
-        return self.__dict__ | {"_last_design": [], "device": None, "model": None}
+        return self.__dict__ | {"_last_design": [], "model": None}  # the weights that were used are in the ledger
 
 
 @dataclass(frozen=True, eq=False)

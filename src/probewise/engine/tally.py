@@ -199,10 +199,9 @@ def size_scaled_tally(plan: ProbePlan, ledger: Ledger, *, centered: bool = False
 def size_deviations(
     batches: Iterable[tuple[Subsets, Floats]], largest: int, *, shift: float = 0.0, min_probes: int = 30
 ) -> Floats:
-    """Standard deviation sigma(d) of J over probes of size d (2011, eq. 12), for d = 0..largest.
+    """Standard deviation sigma(d) of J over probes of size d (2011, eq. 12), for d = 0..largest; 1 if J never varies.
 
-    A size with fewer than ``min_probes`` probes is pooled with neighboring sizes on both sides, one step at a time,
-    until the pool has enough probes and a standard deviation above zero. Where J never varies, the value is 1.
+    A size with fewer than ``min_probes`` probes is pooled with neighboring sizes on both sides.
     """
     table = np.zeros((largest + 1, 3))
     for subsets, values in batches:

@@ -134,13 +134,7 @@ class StepwiseFilter(DiscretizedFilter):
         self.ranking_[rest] = positions(values[rest]) + len(order) + 1
 
     def explain(self, feature: int | str) -> str:
-        """One line about a feature: its rank, its value, and the selected feature that it is most similar to.
-
-        Parameters
-        ----------
-        feature : int or str
-            Column number, or column name if X was a data frame.
-        """
+        """One line about a feature (number or name): rank, value, and the selected feature it is most similar to."""
         check_is_fitted(self, "order_")
         names = getattr(self, "feature_names_in_", np.arange(len(self.scores_)))
         column = int(np.flatnonzero(names == feature)[0]) if isinstance(feature, str) else int(feature)

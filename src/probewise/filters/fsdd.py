@@ -79,13 +79,9 @@ class FSDD(Selector):
     ``overlap``, β is multiplied in each pair by the overlap of the two classes in that feature,
     exp(−(m_i − m_j)² / 4 (σ²(i) + σ²(j))). This is the Bhattacharyya coefficient of two normal distributions with
     these means and the mean of both variances: 1 for a class with itself, and 0 for two classes that are far apart.
-    With a separate variance for each class, a class that only contains zeros would overlap with no other class, which
-    does harm if most values are zero.
 
     NaN is a missing value: n_i and N of that feature are smaller. Zeros of sparse data are values. Data are read once
-    and without a copy; only float16, arrays that are not contiguous and columns with NaN are copied, a few columns at a
-    time. Data in Fortran order take two to three times as long as data in C order. A feature that is not constant and
-    whose values span less than about 1e-150 raises an error, because the squares would underflow.
+    and without a copy; only float16, arrays that are not contiguous and columns with NaN are copied, a few at a time.
 
     References
     ----------
@@ -129,7 +125,8 @@ class FSDD(Selector):
         _require_labels(y)
         target = Target.of(y, "classification")
         assert target.classes is not None
-        return self._set_scores(target.classes, self._moments(X, target.values, len(target.classes)), X)
+        moments = ClassMoments.of(X, target.values, len(target.classes), threads(self.n_jobs))
+        return self._set_scores(target.classes, moments, X)
 
     def partial_fit(self, X: Any, y: Any = None, classes: Any = None) -> FSDD:
         """Add rows to the rows seen so far; the scores are those of ``fit`` with all the rows.
@@ -143,13 +140,10 @@ class FSDD(Selector):
         X, y = self._checked(X, y, reset=is_first)
         _require_labels(y)
         known = _known_labels(y, classes, None if is_first else self.classes_)
-        moments = self._moments(X, np.searchsorted(known, y), len(known))
+        moments = ClassMoments.of(X, np.searchsorted(known, y), len(known), threads(self.n_jobs))
         if not is_first:
             moments = self.moments_.with_classes(np.searchsorted(known, self.classes_), len(known)) + moments
         return self._set_scores(known, moments, X)
-
-    def _moments(self, X: Any, codes: Integers, n_classes: int) -> ClassMoments:
-        return ClassMoments.of(X, codes, n_classes, threads(self.n_jobs))
 
     def _set_scores(self, classes: NDArray[Any], moments: ClassMoments, X: Any) -> FSDD:
         between, within, total = moments.variances()

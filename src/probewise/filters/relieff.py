@@ -79,9 +79,6 @@ class ReliefF(Selector):
     Of equally distant samples the lower row comes first. Distances are summed in float64 and compared to 10 digits, so
     that equal sums of fractions or decimals count as equal, whatever the order of the columns.
 
-    A class with a single sample has no hits: they add 0. With many irrelevant features distances lose their meaning,
-    and the weights become small.
-
     Departures: samples are drawn without replacement. In RReliefF all k neighbors have the same weight, which is also
     Weka's default; a part whose denominator is 0 adds 0.
 
@@ -231,10 +228,7 @@ class Groups:
 
 @dataclass(frozen=True)
 class Block:
-    """Pairs of samples: ``rows`` and the ``others`` that they are compared with.
-
-    With ``both_ways`` only pairs with row < other are compared, and both samples of a pair search for neighbors.
-    """
+    """Pairs of samples: ``rows`` and the ``others`` that they are compared with."""
 
     rows: Rows
     others: Rows

@@ -36,7 +36,7 @@ def number_columns(last, probed, n_rounds, column_of, shared_by):
 
 @njit_cached
 def times(indices, offsets, start, stop, weights, out):
-    """out[i] = sum of the weights of the features of probe i, for probes start to stop."""
+    """out[i] = sum of the weights of list i, such as the features of probe i, for lists start to stop."""
     for probe in range(start, stop):
         total = 0.0
         for position in range(offsets[probe], offsets[probe + 1]):
@@ -63,13 +63,3 @@ def fill_columns(indices, offsets, starts, start, stop, probes):
             if start <= column < stop:
                 probes[next_position[column - start]] = probe
                 next_position[column - start] += 1
-
-
-@njit_cached
-def summed(starts, probes, start, stop, values, out):
-    """out[f] = sum of the values of the probes that contain f, for features start to stop."""
-    for column in range(start, stop):
-        total = 0.0
-        for position in range(starts[column], starts[column + 1]):
-            total += values[probes[position]]
-        out[column] = total

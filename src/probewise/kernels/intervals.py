@@ -13,8 +13,7 @@ from functools import cache
 
 import numpy as np
 
-from .jit import njit_cached, njit_helper
-from .order import sort_few
+from .jit import njit_cached, njit_helper, sort_few
 
 FINEST = 1  # boundaries in a cell that cannot be split any more
 INFINITE = np.int64(2**62)

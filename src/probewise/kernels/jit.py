@@ -139,6 +139,17 @@ def longest(offsets):
     return most
 
 
+@njit_helper
+def sort_few(numbers):
+    """Sort a few ``numbers`` in place, in ascending order (numba takes seconds to compile its own sort)."""
+    for count in range(1, len(numbers)):
+        value, slot = numbers[count], count
+        while slot > 0 and numbers[slot - 1] > value:
+            numbers[slot] = numbers[slot - 1]
+            slot -= 1
+        numbers[slot] = value
+
+
 def read_only(array: Any) -> Any:
     """Read-only view of an array. Kernels are compiled per mutability; with this, one version is enough."""
     view = array.view()

@@ -3,8 +3,7 @@
 import numpy as np
 
 from .intervals import between
-from .jit import njit_cached, njit_helper
-from .order import sort_few
+from .jit import njit_cached, njit_helper, sort_few
 
 
 @njit_cached

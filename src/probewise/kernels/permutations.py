@@ -5,13 +5,12 @@ The random words of draw ``i`` come from SplitMix64 started at a hash of (seed, 
 
 import numpy as np
 
+from .draw import MASK32, SHIFT32
 from .jit import njit_cached, njit_helper
 
 GAMMA = np.uint64(0x9E3779B97F4A7C15)
 MIX_1 = np.uint64(0xBF58476D1CE4E5B9)
 MIX_2 = np.uint64(0x94D049BB133111EB)
-MASK32 = np.uint64(0xFFFFFFFF)
-SHIFT32 = np.uint64(32)
 
 
 @njit_helper

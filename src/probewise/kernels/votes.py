@@ -9,9 +9,8 @@ import math
 
 import numpy as np
 
-from .jit import longest, njit_cached, njit_helper
+from .jit import longest, njit_cached, njit_helper, sort_few
 from .neighbors import WIDEST, exact_distance, find_neighbors, load_subset, workspace
-from .order import sort_few
 from .scores import PROBABILITY, ROC_AUC
 
 TYPICAL = 5  # the neighbor whose distance sets the temperature
