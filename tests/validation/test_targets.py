@@ -26,6 +26,9 @@ RANDOM = np.random.default_rng(0)
         (RANDOM.integers(1, 5, 20), False),  # few rows, four classes
         (np.repeat(np.arange(9), [15, 9, 8, 7, 6, 6, 5, 2, 2]), False),  # nine classes in 60 rows
         (np.repeat(np.arange(1, 27), 60), False),  # letters, 60 rows of each
+        (np.repeat(np.arange(40), 5), False),  # faces, 5 rows of each of 40 persons
+        (np.repeat(np.arange(14), [*13 * [8], 3]), False),  # 14 tumor types
+        (np.repeat(np.arange(2, 42), 5), True),
         (RANDOM.integers(3, 10, 500), False),  # grades
         (RANDOM.permutation(400).astype(str), False),  # text is never a quantity
     ],

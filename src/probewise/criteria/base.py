@@ -38,7 +38,7 @@ LIBRARIES = frozenset(("builtins", "numpy", "scipy", "sklearn", "probewise"))
 Split = tuple[NDArray[np.int64], NDArray[np.int64]]
 FOR_QUANTITIES = "a criterion for regression such as KNN(task='regression')"
 FEW_CLASSES, MANY_VALUES, BORDERLINE = 10, 20, 50  # distinct whole numbers: classes, quantities, and either
-ROWS_OF_A_CLASS = 10
+ROWS_OF_A_CLASS = 3  # counts have rarer values or gaps in their tails
 FEWEST_SORTED = 12  # numbers that are in order by chance once in 200 million tables
 
 
@@ -153,7 +153,7 @@ class Target:
 def is_whole_quantity(y: NDArray[Any]) -> bool:
     """Whether whole numbers look like a quantity: more than 20 of them, or more than 10 and a tenth of the rows.
 
-    Labels that count the classes, 0, 1, 2, ... or 1, 2, 3, ..., with ten rows or more of each class, are classes.
+    Labels that count the classes, 0, 1, 2, ... or 1, 2, 3, ..., with three rows or more of each class, are classes.
     """
     if y.dtype.kind not in "iuf":
         return False
