@@ -22,10 +22,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
 from sklearn.svm import SVC
 
+from probewise import FSDD, MRMR, ReliefF
 from probewise.datasets import Dataset
-from probewise.filters.fsdd import FSDD
-from probewise.filters.mrmr import MRMR
-from probewise.filters.relieff import ReliefF
 from probewise.study import split_rows
 
 from ..c45 import C45
