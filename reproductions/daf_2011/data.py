@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.base import clone
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import SVC
 
@@ -20,9 +19,9 @@ from probewise.engine.loop import run_probes
 from probewise.engine.run import Run
 from probewise.engine.tally import positions
 from probewise.stopping import MaxProbes
-from probewise.study import split_rows
+from probewise.study.trials import seeds, split_rows
 
-from ..work import seeds
+from .. import work
 
 INFORMATIVE_CORRELATION = 0.4
 
@@ -101,5 +100,4 @@ def best_first(run: Run, coefficient: str = "daf0") -> NDArray[np.int64]:
 
 def accuracy(model: Any, X: Any, y: NDArray[Any], subset: Any, train: Any, test: Any) -> float:
     """Accuracy on the test rows with the features of the subset."""
-    here = X[:, np.sort(subset)]
-    return float(np.mean(clone(model).fit(here[train], y[train]).predict(here[test]) == y[test]))
+    return work.accuracy(model, X[:, np.sort(subset)], y, train, test)

@@ -20,12 +20,12 @@ from sklearn.tree import DecisionTreeClassifier
 from probewise import CFS, DFE, EFS, AdaptiveRandomForestClassifier
 from probewise.feedback import relevance_feedback
 from probewise.information import extended_balanced_gain
-from probewise.study import select, split_rows
+from probewise.study.trials import seeds, select, split_rows
 
 from ..judge import Evidence, judge, rules
 from ..pictures import Line, Panel, Picture
 from ..results import Numbers, Outcome, cells, published
-from ..work import Work, seeds
+from ..work import Work, accuracy
 
 NAME = "efs-2004"
 TITLE = "Feature selection for classifying high-dimensional numerical data"
@@ -138,12 +138,11 @@ def gene_split(
             started = time.process_time()
             fitted = model_of(model, trees, words["classifier"]).fit(X[train][:, columns], y[train])
             taken = selecting + time.process_time() - started
-            accuracy = float(np.mean(fitted.predict(X[test][:, columns]) == y[test]))
-            record[f"{method} {model}"] = [accuracy, len(columns), trees, taken]
+            right = float(np.mean(fitted.predict(X[test][:, columns]) == y[test]))
+            record[f"{method} {model}"] = [right, len(columns), trees, taken]
 
     def by_genes(order: NDArray[np.int64], model: str) -> float:
-        fitted = model_of(model, FIGURE_TREES, words["classifier"]).fit(X[train][:, order], y[train])
-        return float(np.mean(fitted.predict(X[test][:, order]) == y[test]))
+        return accuracy(model_of(model, FIGURE_TREES, words["classifier"]), X[:, order], y, train, test)
 
     order = np.argsort(DFE().fit(X[train], y[train]).ranking_)
     sizes = [*FIGURE_SIZES, X.shape[1]]
@@ -374,11 +373,11 @@ def figure_3(name: str, table: Mapping[Any, Mapping[str, Floats]]) -> Picture:
 
 
 def by_round(name: str, found: Mapping[Any, Any], repeats: int) -> Panel:
-    """Relative precision by round of feedback; the mean over queries that still have something to find."""
+    """Relative precision by round of feedback; the mean over queries with something to find, at least half of all."""
     lines = []
     for method in METHODS:
         parts = [np.array(found[(method, "ARF", r)]["rounds"], dtype=np.float64) for r in range(repeats)]
         values = np.concatenate(parts)
-        shown = [k for k in range(values.shape[1]) if np.isfinite(values[:, k]).any()]
+        shown = [k for k in range(values.shape[1]) if np.isfinite(values[:, k]).mean() >= 0.5]
         lines.append(Line(method, shown, [100 * float(np.nanmean(values[:, k])) for k in shown]))
     return Panel(f"{name}, ARF", "rounds of feedback", "relative precision (%)", lines)
