@@ -29,7 +29,6 @@ def parser() -> argparse.ArgumentParser:
     add = options.add_argument
     add("words", nargs="+", metavar="[data | article] PAPER", help=f"a paper: {', '.join(PAPERS)}")
     add("--data", type=Path, metavar="DIR", help=f"folder of data sets, as .npz files (default: ${FOLDER_VARIABLE})")
-    add("--openml", action="store_true", help="fetch data sets that are not in the folder from OpenML, if it has them")
     add("--full", action="store_true", help="as many repetitions as the rules ask for (default: a quick run)")
     add("--out", type=Path, metavar="DIR", help="folder for results and finished units (default: PAPER-quick or -full)")
     add("--seed", type=int, default=0, metavar="N", help="the same seed gives the same numbers (default: 0)")

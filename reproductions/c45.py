@@ -130,18 +130,12 @@ def grow(X, y, n_classes, min_leaf):
         if len(here) >= 2 * min_leaf and counts[node].max() < len(here):
             labels = y[here]
             gains, ratios, cuts = np.zeros(len(X)), np.zeros(len(X)), np.zeros(len(X))
-            total, n_useful = 0.0, 0
             for f in range(len(X)):
                 gains[f], ratios[f], cuts[f] = best_threshold(X[f][here], labels, n_classes, min_leaf)
-                if gains[f] > 0:
-                    total += gains[f]
-                    n_useful += 1
-            chosen = -1
-            for f in range(len(X)):
-                useful = n_useful > 0 and gains[f] > 0 and gains[f] >= total / n_useful - 1e-9
-                if useful and (chosen < 0 or ratios[f] > ratios[chosen]):
-                    chosen = f
-            if chosen >= 0:
+            useful = gains > 0
+            if useful.any():
+                useful &= gains >= gains[useful].mean() - 1e-9
+                chosen = np.argmax(np.where(useful, ratios, -1.0))
                 goes_left = X[chosen][here] <= cuts[chosen]
                 feature[node], threshold[node], left[node] = chosen, cuts[chosen], n_nodes
                 rows.append(here[goes_left])

@@ -24,15 +24,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import stdtr
 
-from probewise.study import holm
+from probewise.study import corrected_t_test, holm
 
 HERE = Path(__file__).parent
 ALPHA = 0.05
 HOLDS, FAILS, UNDECIDED, NOT_COMPARABLE = VERDICTS = ("holds", "does not hold", "undecided", "not comparable")
 TESTS = ("superior", "equivalent", "exact", "not comparable")
-ROUNDING = 1e-9
 FEWEST = 5  # splits of a test: two equal differences of small test sets are no evidence
 
 
@@ -97,24 +95,20 @@ def rules(paper: str) -> list[Rule]:
 
 def one_sided(values: NDArray[np.float64], bound: float, test_to_train: float) -> tuple[float, float]:
     """p-values of "the mean is above the bound" and of "the mean is below the bound"."""
-    n, distance = len(values), float(np.mean(values)) - bound
-    if n < FEWEST:
+    if len(values) < FEWEST:
         return 1.0, 1.0
-    error = float(np.sqrt((1 / n + test_to_train) * np.var(values, ddof=1)))
-    if error <= ROUNDING:  # all values are equal
-        return (0.0, 1.0) if distance > ROUNDING else (1.0, 0.0) if distance < -ROUNDING else (1.0, 1.0)
-    above = float(stdtr(n - 1, -distance / error))
-    return above, 1 - above
+    t, two_sided = corrected_t_test(values - bound, test_to_train)
+    return (two_sided / 2, 1 - two_sided / 2) if t > 0 else (1 - two_sided / 2, two_sided / 2)
 
 
 def p_values(rule: Rule, column: str, evidence: Evidence) -> tuple[float, float]:
     """p-values of "the claim holds" and of "the claim does not hold" on one column."""
     assert evidence.values is not None
     center, ratio = rule.center(column), evidence.test_to_train
-    if rule.test == "superior":
-        return one_sided(evidence.values, center + rule.margin, ratio)
-    above_low, below_low = one_sided(evidence.values, center - rule.margin, ratio)
     above_high, below_high = one_sided(evidence.values, center + rule.margin, ratio)
+    if rule.test == "superior":
+        return above_high, below_high
+    above_low, below_low = one_sided(evidence.values, center - rule.margin, ratio)
     return max(above_low, below_high), min(1.0, 2 * min(below_low, above_high))
 
 
@@ -122,50 +116,40 @@ def judge(
     rules: Sequence[Rule], evidence: Mapping[str, Mapping[str, Evidence]], *, quick: bool = False
 ) -> list[Judged]:
     """Verdicts on all claims of a paper. In a quick run a shorter search leaves a claim undecided."""
-    tests: dict[tuple[str, str, int], float] = {}
+    tests: dict[tuple[str, str], tuple[float, float]] = {}
     for rule in rules:
         for column, found in evidence.get(rule.id, {}).items():
             if column not in rule.columns:
                 raise ValueError(f"claim {rule.id}: there is evidence for {column!r}, which the rule does not name")
             if rule.test in ("superior", "equivalent") and found.values is not None and not found.short:
-                for side, value in enumerate(p_values(rule, column, found)):
-                    tests[rule.id, column, side] = value
-    adjusted = dict(zip(tests, holm(np.array(list(tests.values()))), strict=True)) if tests else {}
+                tests[rule.id, column] = p_values(rule, column, found)
+    adjusted = dict(zip(tests, holm(np.ravel(list(tests.values()))).reshape(-1, 2).tolist(), strict=True))
 
     def verdict(rule: Rule, column: str) -> str:
-        found = evidence.get(rule.id, {}).get(column)
-        if rule.test == "not comparable" or (found is not None and found.short and not quick):
+        found = evidence.get(rule.id, {}).get(column, Evidence())
+        if rule.test == "not comparable" or (found.short and not quick):
             return NOT_COMPARABLE
-        if found is None or found.short:
-            return UNDECIDED
-        if rule.test == "exact":
-            return UNDECIDED if found.fact is None else HOLDS if found.fact else FAILS
-        sides = (adjusted.get((rule.id, column, side), 1.0) for side in (0, 1))
-        holds, fails = (p < ALPHA for p in sides)
+        if rule.test == "exact" and found.fact is not None:
+            return HOLDS if found.fact else FAILS
+        holds, fails = (p < ALPHA for p in adjusted.get((rule.id, column), (1, 1)))
         return HOLDS if holds else FAILS if fails else UNDECIDED
 
     def shown(rule: Rule, column: str) -> str:
-        found = evidence.get(rule.id, {}).get(column)
-        if found is None:
-            return ""
-        ps = [adjusted[rule.id, column, side] for side in (0, 1) if (rule.id, column, side) in adjusted]
-        return described(rule, found, min(ps, default=None))
+        """The evidence in words: mean, standard deviation over splits, and the adjusted p-value of the better side."""
+        found = evidence.get(rule.id, {}).get(column, Evidence())
+        parts = [found.text]
+        if found.values is not None and len(found.values):
+            spread = f" ± {np.std(found.values, ddof=1):.3g}" if len(found.values) > 1 else ""
+            parts.append(f"{round(float(np.mean(found.values)), 9):+z.3g}{spread} {rule.unit}".rstrip())
+        if (rule.id, column) in adjusted:
+            p_value = min(adjusted[rule.id, column])
+            parts.append("p < 0.001" if p_value < 0.001 else f"p = {p_value:.2g}")
+        return ", ".join(part for part in (*parts, found.short) if part)
 
     return [
         Judged(rule, {c: verdict(rule, c) for c in rule.columns}, {c: shown(rule, c) for c in rule.columns})
         for rule in rules
     ]
-
-
-def described(rule: Rule, found: Evidence, p_value: float | None) -> str:
-    """The evidence in words: mean, standard deviation over splits, and the adjusted p-value of the better side."""
-    parts = [found.text] if found.text else []
-    if found.values is not None and len(found.values):
-        spread = f" ± {np.std(found.values, ddof=1):.3g}" if len(found.values) > 1 else ""
-        parts.append(f"{round(float(np.mean(found.values)), 9):+z.3g}{spread} {rule.unit}".rstrip())
-    if p_value is not None:
-        parts.append("p < 0.001" if p_value < 0.001 else f"p = {p_value:.2g}")
-    return ", ".join([*parts, *([found.short] if found.short else [])])
 
 
 def count(claims: Sequence[Judged]) -> str:

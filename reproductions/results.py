@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import csv
-import io
 import json
 import platform
 import re
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import version
@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rich.console import Console
 
 from probewise import __version__
 
@@ -38,8 +37,13 @@ def folder_of(paper: str) -> Path:
 
 def published(paper: str) -> dict[Place, float]:
     """The numbers of the paper's tables and text, in their order there."""
-    with (folder_of(paper) / "published.csv").open(encoding="utf-8", newline="") as lines:
-        return {(line["where"], line["row"], line["column"]): float(line["value"]) for line in csv.DictReader(lines)}
+    lines = _lines(folder_of(paper) / "published.csv")
+    return {(line["where"], line["row"], line["column"]): float(line["value"]) for line in lines}
+
+
+def _lines(path: Path) -> list[dict[str, str]]:
+    with path.open(encoding="utf-8", newline="") as lines:
+        return list(csv.DictReader(lines))
 
 
 @dataclass(frozen=True)
@@ -82,46 +86,35 @@ class Outcome:
 
     def write(self, folder: Path) -> list[Path]:
         """Write results.csv, claims.csv, settings.json and the figures."""
-        texts = {
-            "results.csv": _table(
-                COLUMNS, ([*place, *map(_exact, vars(cell).values())] for place, cell in self.cells.items())
-            ),
-            "claims.csv": _table(
-                CLAIM_COLUMNS,
-                (
-                    [claim.rule.id, claim.verdict, column, claim.verdicts[column], claim.shown[column]]
-                    for claim in self.claims
-                    for column in claim.rule.columns
-                ),
-            ),
-            "settings.json": json.dumps(self.settings, indent=2, default=str) + "\n",
-        }
-        for name, text in texts.items():
-            (folder / name).write_text(text, encoding="utf-8")
-        return [*(folder / name for name in texts), *(picture.draw(folder) for picture in self.pictures)]
+        numbers = [[*place, *map(_exact, vars(cell).values())] for place, cell in self.cells.items()]
+        claims = [
+            [claim.rule.id, claim.verdict, column, claim.verdicts[column], claim.shown[column]]
+            for claim in self.claims
+            for column in claim.rule.columns
+        ]
+        for name, rows in (("results.csv", [COLUMNS, *numbers]), ("claims.csv", [CLAIM_COLUMNS, *claims])):
+            with (folder / name).open("w", encoding="utf-8", newline="") as lines:
+                csv.writer(lines, lineterminator="\n").writerows(rows)
+        (folder / "settings.json").write_text(json.dumps(self.settings, indent=2, default=str) + "\n", encoding="utf-8")
+        names = ("results.csv", "claims.csv", "settings.json")
+        return [*(folder / name for name in names), *(picture.draw(folder) for picture in self.pictures)]
 
 
 def stored(paper: str) -> Outcome:
     """The outcome in the results folder of a paper, for its article."""
     folder = folder_of(paper) / "results"
-
-    def number(text: str) -> float | None:
-        return float(text) if text else None
-
-    with (folder / "results.csv").open(encoding="utf-8", newline="") as lines:
-        found = {tuple(row[:3]): Cell(*map(number, row[3:])) for row in list(csv.reader(lines))[1:]}
-    with (folder / "claims.csv").open(encoding="utf-8", newline="") as lines:
-        rows = list(csv.DictReader(lines))
-    claims = [
-        Judged(
-            rule,
-            {row["column"]: row["verdict of the column"] for row in rows if row["claim"] == rule.id},
-            {row["column"]: row["ours"] for row in rows if row["claim"] == rule.id},
-        )
-        for rule in rules(paper)
-    ]
+    found = {
+        (line["where"], line["row"], line["column"]): Cell(*(float(line[c]) if line[c] else None for c in COLUMNS[3:]))
+        for line in _lines(folder / "results.csv")
+    }
+    verdicts: dict[str, dict[str, str]] = defaultdict(dict)
+    evidence: dict[str, dict[str, str]] = defaultdict(dict)
+    for line in _lines(folder / "claims.csv"):
+        verdicts[line["claim"]][line["column"]] = line["verdict of the column"]
+        evidence[line["claim"]][line["column"]] = line["ours"]
+    claims = [Judged(rule, verdicts[rule.id], evidence[rule.id]) for rule in rules(paper)]
     settings = json.loads((folder / "settings.json").read_text(encoding="utf-8"))
-    return Outcome(paper, found, claims, settings=settings)  # type: ignore[arg-type]
+    return Outcome(paper, found, claims, settings=settings)
 
 
 # ---- for readers
@@ -129,15 +122,13 @@ def stored(paper: str) -> Outcome:
 
 def print_outcome(outcome: Outcome) -> None:
     """Print the count of verdicts, then the claims, the most important first and with their evidence."""
-    screen = Console(soft_wrap=True)
-    screen.print(f"{outcome.paper}: {count(outcome.claims)}", highlight=False)
+    print(f"{outcome.paper}: {count(outcome.claims)}")
     for number, claim in enumerate(outcome.claims):
         if number == FIRST:
-            screen.print("\nThe other claims:")
-        screen.print(f"  {claim.verdict:<14} {claim.rule.sentence}", highlight=False, markup=False)
+            print("\nThe other claims:")
+        print(f"  {claim.verdict:<14} {claim.rule.sentence}")
         for column in claim.rule.columns if number < FIRST else ():
-            found = f"{claim.verdicts[column]} ({claim.shown[column] or 'not measured'})"
-            screen.print(f"                   {column}: {found}", highlight=False, markup=False)
+            print(f"{'':19}{column}: {claim.verdicts[column]} ({claim.shown[column] or 'not measured'})")
 
 
 def matrix(cells: Mapping[Place, Cell], where: str) -> tuple[list[str], list[list[str]]]:
@@ -151,8 +142,7 @@ def matrix(cells: Mapping[Place, Cell], where: str) -> tuple[list[str], list[lis
 
 
 def markdown(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    lines = ["", *(map(_line, [header, ["---"] * len(header), *rows])), ""]
-    return "\n".join(lines)
+    return "\n".join(["", *(f"| {' | '.join(row)} |" for row in [header, ["---"] * len(header), *rows]), ""])
 
 
 def article(paper: str) -> str:
@@ -204,24 +194,13 @@ def write_article(paper: str, folder: Path = DOCS) -> list[Path]:
 def _claims(claims: Sequence[Judged]) -> str:
     rows = []
     for claim in claims:
-        columns = [f"{c}: {claim.verdicts[c]} ({claim.shown[c] or 'not measured'})" for c in claim.rule.columns]
-        if len(set(claim.verdicts.values())) == 1:
-            columns = [f"{c}: {claim.shown[c] or 'not measured'}" for c in claim.rule.columns]
+        found = {column: claim.shown[column] or "not measured" for column in claim.rule.columns}
+        if len(set(claim.verdicts.values())) > 1:
+            found = {column: f"{claim.verdicts[column]} ({text})" for column, text in found.items()}
+        evidence = "; ".join(f"{column}: {text}" for column, text in found.items())
         rule = f"{claim.rule.sentence} *{claim.rule.where}*"
-        rows.append((rule, f"**{claim.verdict}**", f"{claim.rule.statistic}. {'; '.join(columns)}"))
+        rows.append((rule, f"**{claim.verdict}**", f"{claim.rule.statistic}. {evidence}"))
     return markdown(("sentence", "verdict", "statistic and result"), rows)
-
-
-def _line(texts: Iterable[str]) -> str:
-    return f"| {' | '.join(texts)} |"
-
-
-def _table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows(rows)
-    return text.getvalue()
 
 
 def shown(value: float | None) -> str:
@@ -239,8 +218,5 @@ def _exact(value: float | None) -> str:
 
 def versions() -> dict[str, str]:
     """Versions of Python and of the libraries that the numbers depend on."""
-    return {
-        "probewise": __version__,
-        "python": platform.python_version(),
-        **{name: version(name) for name in LIBRARIES},
-    }
+    of_libraries = {name: version(name) for name in LIBRARIES}
+    return {"probewise": __version__, "python": platform.python_version(), **of_libraries}

@@ -12,6 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
 
 from probewise import __version__
 from probewise.datasets import Dataset
@@ -86,10 +88,9 @@ def _plain(value: Any) -> Any:
     return value.tolist() if isinstance(value, np.ndarray | np.generic) else list(value)
 
 
-def seeds(seed: int, trial: int) -> dict[str, int]:
-    """Seeds of the split, the selector and the classifier in a trial, the same as those of `probewise.study`."""
-    words = np.random.SeedSequence([seed, trial]).generate_state(3).tolist()
-    return dict(zip(("split", "selector", "classifier"), words, strict=True))
+def accuracy(model: Any, X: Any, y: NDArray[Any], train: Any, test: Any) -> float:
+    """Share of the test rows that a copy of the model, trained on the training rows, predicts correctly."""
+    return float(np.mean(clone(model).fit(X[train], y[train]).predict(X[test]) == y[test]))
 
 
 def unit_seconds(folder: Path) -> float:

@@ -15,10 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.neighbors import KNeighborsClassifier
 
-from probewise.bif import BIF
+from probewise import BIF, SFFS
 from probewise.engine.probes import Subsets
 from probewise.engine.run import Run
-from probewise.sffs import SFFS
 from probewise.stability import anhi, ati, cw_rel
 from probewise.study import select
 
@@ -61,7 +60,6 @@ class Settings:
     wide_splits: int = 0
     remark_splits: int = 0
     svm_splits: int = 0
-    svm_probes: int = PAPERS_PROBES
     madelon_search: bool = True  # a minute for each split
 
 
@@ -92,23 +90,26 @@ def run(work: Work) -> Outcome:
         X, y = prepared(work.data(SETUPS[name].file))
         ours |= shape(name, X, y)
         studies |= Experiment(name, X, y, work).run()
-    evidence = evidence_of(studies, settings)
-    if "Madelon" in studies:
-        truth = informative(work.data("madelon"))
-        ours["Section V", "Madelon", "informative features"] = len(truth)
-        ours["Section V", "Madelon", "features without power"] = N_FEATURES["Madelon"] - len(truth)
-        for method, subsets in kept(studies["Madelon"], str(TOP)).items():
-            hits = np.array([len(np.intersect1d(subset, truth)) for subset in subsets], dtype=np.float64)
-            ours["Informative features among the top 20", "Madelon", method] = hits
-            column, values = {
-                "DAF0": ("DAF0 finds 15 of 20", hits - 15),
-                "BIF": ("BIF finds fewer than 10", 10 - hits),
-            }.get(method, ("", hits))
-            if column:
-                evidence["Madelon's features"][column] = Evidence(values, short=short("Madelon", settings))
     if settings.svm_splits:
         studies["SVM as J"] = svm_as_j(work)
-        evidence["better than BIF, SVM as J"]["Reuters"] = svm_evidence(studies["SVM as J"], settings, ours)
+    evidence = evidence_of(studies, settings)
+    if "Madelon" in studies:
+        truth, too_short = informative(work.data("madelon")), short("Madelon", settings)
+        ours["Section V", "Madelon", "informative features"] = len(truth)
+        ours["Section V", "Madelon", "features without power"] = N_FEATURES["Madelon"] - len(truth)
+        hits = {
+            method: np.array([len(np.intersect1d(subset, truth)) for subset in subsets], dtype=np.float64)
+            for method, subsets in kept(studies["Madelon"], str(TOP)).items()
+        }
+        ours |= {("Informative features among the top 20", "Madelon", method): found for method, found in hits.items()}
+        evidence["Madelon's features"] = {
+            "DAF0 finds 15 of 20": Evidence(hits["DAF0"] - 15, short=too_short),
+            "BIF finds fewer than 10": Evidence(10 - hits["BIF"], short=too_short),
+        }
+    if found := evidence["better than BIF, SVM as J"].get("Reuters"):
+        where = "Reuters, linear SVM in J, summary"
+        ours[where, "DAF0 minus BIF, mean of 50 to 500 words", "points"] = found.values
+        ours[where, "probes", "number"] = PAPERS_PROBES
     ours |= numbers(studies, settings)
     claims = judge(rules(NAME), evidence, quick=work.quick)
     return Outcome(NAME, cells(NAME, ours), claims, pictures(studies, settings))
@@ -272,7 +273,8 @@ STEADIER = {  # by column; "": any data set
     "more stable on Madelon": {"": ("DAF0", "BIF")},
     "SFFS is less stable": {"DAF0 - SFFS": ("DAF0", "SFFS"), "BIF - SFFS": ("BIF", "SFFS")},
 }
-PAIRS = {  # study, and its two keys
+PAIRS = {  # study, and the two keys in it that are compared
+    ("better than BIF, SVM as J", "Reuters"): ("SVM as J", "DAF0", "BIF"),
     ("two hours suffice", "Madelon"): ("Figure 6", "16667", "25000"),
     ("tau hardly matters", "tau 50 - 150"): ("Figure 7", "50", "150"),
     ("tau hardly matters", "tau 300 - 150"): ("Figure 7", "300", "150"),
@@ -280,8 +282,6 @@ PAIRS = {  # study, and its two keys
     ("twice the time", "Reuters"): ("Reuters twice", "296000", "148000"),
     ("tau too high", "Reuters, 1000"): ("Reuters tau", "200", "1000"),
     ("tau too high", "Reuters, 9946"): ("Reuters tau", "200", "9946"),
-}
-REMARKS = {  # study, and its two keys
     ("many contexts", "300 - 10 probes"): ("Agreement", "300 probes", "10 probes"),
     ("many contexts", "tau 10 - 150"): ("Agreement", "tau 10", "tau 150"),
     ("SFFS over-fits", "Spambase"): ("Over-fitting", "SFFS", "DAF0"),
@@ -293,15 +293,16 @@ def evidence_of(studies: Mapping[str, Found], settings: Settings) -> dict[str, d
     by_id = {rule.id: rule for rule in rules(NAME)}
     found: dict[str, dict[str, Evidence]] = {claim: {} for claim in by_id}
 
-    def percent(study: str, name: str, sizes: Sequence[int], *keys: str) -> NDArray[np.float64]:
-        """Percent by split, mean over the sizes; the keys lead to the list by size."""
-        places = [settings.sizes[name].index(size) for size in sizes]
-        lists = (reduce(getitem, keys, result) for result in studies[study].values())
-        return np.array([100 * np.mean([each[place] for place in places]) for each in lists])
+    def values(study: str, sizes: Mapping[str, Sequence[int]], *keys: str) -> NDArray[np.float64]:
+        """The number that the keys lead to, by split; with sizes the mean of a list over them, in percent."""
+        each = np.array([reduce(getitem, keys, result) for result in studies[study].values()])
+        for name, chosen in sizes.items():
+            each = 100 * each[:, [settings.sizes[name].index(size) for size in chosen]].mean(axis=1)
+        return each
 
     def lead(name: str, first: str, second: str, classifier: int, sizes: Sequence[int]) -> NDArray[np.float64]:
         model = list(SETUPS[name].classifiers)[classifier]
-        one, other = (percent(name, name, sizes, "accuracy", method, model) for method in (first, second))
+        one, other = (values(name, {name: sizes}, "accuracy", method, model) for method in (first, second))
         return one - other
 
     def of_sets(claim: str) -> Iterator[tuple[str, Sequence[int]]]:
@@ -309,33 +310,25 @@ def evidence_of(studies: Mapping[str, Found], settings: Settings) -> dict[str, d
 
     for claim, (first, second, classifier) in LEADS.items():
         for name, sizes in of_sets(claim):
-            values = lead(name, first, second, classifier, sizes)
-            found[claim][name] = Evidence(values, short=short(name, settings))
+            leads = lead(name, first, second, classifier, sizes)
+            found[claim][name] = Evidence(leads, short=short(name, settings))
     for claim, columns in STEADIER.items():
         for name, sizes in of_sets(claim):
             for column, methods in columns.items():
-                values = steadier(name, studies[name], *methods, sizes)
-                found[claim][column or name] = Evidence(values, short=short(name, settings))
+                differences = steadier(name, studies[name], *methods, sizes)
+                found[claim][column or name] = Evidence(differences, short=short(name, settings))
     for name, sizes in of_sets("no need to norm"):
-        leads = [lead(name, "DAF0", other, 0, sizes) for other in ("DAF1", "DAF2")]
-        found["no need to norm"][name] = Evidence(min(leads, key=np.mean), short=short(name, settings))
+        behind = min((lead(name, "DAF0", other, 0, sizes) for other in ("DAF1", "DAF2")), key=np.mean)
+        found["no need to norm"][name] = Evidence(behind, short=short(name, settings))
     claim = "especially in high dimension"
-    if (
-        len(both := {n: np.mean([lead(n, "DAF0", "BIF", c, s) for c in (0, 1)], axis=0) for n, s in of_sets(claim)})
-        == 4
-    ):
-        for column in by_id[claim].columns:
-            first, second = column.split(" - ")
-            found[claim][column] = Evidence(both[first] - both[second])
+    both = {n: np.mean([lead(n, "DAF0", "BIF", c, s) for c in (0, 1)], axis=0) for n, s in of_sets(claim)}
+    for column in by_id[claim].columns if len(both) == len(SETUPS) else ():
+        first, second = column.split(" - ")
+        found[claim][column] = Evidence(both[first] - both[second])
     for (claim, column), (study, *keys) in PAIRS.items():
         if keys[0] in next(iter(studies.get(study, {0: {}}).values())):
-            ((name, sizes),) = by_id[claim].sizes.items()
-            one, other = (percent(study, name, sizes, key) for key in keys)
+            one, other = (values(study, by_id[claim].sizes, key) for key in keys)
             found[claim][column] = Evidence(one - other)
-    for (claim, column), (study, first, second) in REMARKS.items():
-        if study in studies:
-            values = np.array([result[first] - result[second] for result in studies[study].values()])
-            found[claim][column] = Evidence(values)
     for column in by_id["times"].columns:
         method, name = column.split(", ")
         seconds = [result["seconds"].get(method) for result in studies.get(name, {}).values()]
@@ -357,22 +350,15 @@ def steadier(name: str, study: Found, first: str, second: str, sizes: Sequence[i
     return jackknifed(difference, len(study))
 
 
-def svm_evidence(found: Found, settings: Settings, ours: Numbers) -> Evidence:
-    """The lead of DAF0 over BIF with the SVM in J."""
-    rule = next(rule for rule in rules(NAME) if rule.id == "better than BIF, SVM as J")
-    sizes = settings.sizes["Reuters"]
-    right = {m: 100 * np.array([each["accuracy"][m] for each in found.values()]) for m in ("DAF0", "BIF")}
-    for method, values in right.items():
-        ours |= {("Reuters, linear SVM in J", method, str(size)): values[:, k] for k, size in enumerate(sizes)}
-    places = [sizes.index(size) for size in rule.sizes["Reuters"]]
-    leads = (right["DAF0"] - right["BIF"])[:, places].mean(axis=1)
-    probes = min(each["n_probes"] for each in found.values())
-    ours["Reuters, linear SVM in J, summary", "DAF0 minus BIF, mean of 50 to 500 words", "points"] = leads
-    ours["Reuters, linear SVM in J, summary", "probes", "number"] = probes
-    return Evidence(leads, short="" if probes >= PAPERS_PROBES else f"{probes:,} probes instead of {PAPERS_PROBES:,}")
-
-
 # ---- numbers and figures
+
+CURVES = {  # by study, where its accuracy by size is shown, and the data set
+    "SVM as J": ("Reuters, linear SVM in J", "Reuters"),
+    "Figure 6": ("Figure 6, accuracy", "Madelon"),
+    "Figure 7": ("Figure 7, accuracy", "Madelon"),
+    "Reuters tau": ("Reuters tau, accuracy", "Reuters"),
+    "Reuters twice": ("Reuters twice, accuracy", "Reuters"),
+}
 
 
 def shape(name: str, X: Any, y: NDArray[Any]) -> Numbers:
@@ -407,10 +393,10 @@ def numbers(studies: Mapping[str, Found], settings: Settings) -> Numbers:
                 subsets = kept(studies[name], size)[method]
                 value = measure(subsets, N_FEATURES[name]) if len(subsets) > 1 else np.nan
                 found[f"Figure {setup.figure}, {label}, {name}", method, size] = value
-    for study in (study for study in ("Figure 6", "Figure 7", "Reuters tau", "Reuters twice") if study in studies):
-        results, name = list(studies[study].values()), "Reuters" if study.startswith("Reuters") else "Madelon"
+    for study in (study for study in CURVES if study in studies):
+        results, (where, name) = list(studies[study].values()), CURVES[study]
         for key in (key for key in results[0] if key != "subsets"):
-            curve(f"{study}, accuracy", f"{int(key):,}", name, [result[key] for result in results])
+            curve(where, f"{int(key):,}" if key.isdigit() else key, name, [result[key] for result in results])
     for count, size in product(("148000", "296000"), KEPT["Reuters"]) if "Reuters twice" in studies else ():
         subsets = kept(studies["Reuters twice"], str(size))[count]
         where = "Stability by number of probes, CW_rel, Reuters"

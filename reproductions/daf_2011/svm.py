@@ -16,7 +16,7 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import cross_val_score
 from sklearn.svm import SVC, LinearSVC
 
-from probewise.bif import BIF
+from probewise import BIF
 from probewise.criteria.base import Criterion, Folds
 from probewise.engine.probes import Subsets
 from probewise.study import select
@@ -30,13 +30,13 @@ MOST_SWEEPS, NEWTON_SWEEPS = 200, 5
 
 
 def svm_as_j(work: Work) -> dict[int, dict[str, Any]]:
-    """By split: accuracy by size of DAF0 and BIF, ranked by the SVM, and the number of probes."""
+    """By split, accuracy by size of DAF0 and BIF, both ranked by the SVM."""
     X, y = prepared(work.data("reuters"))
-    settings = work.settings
-    function = partial(svm_split, X, y, settings.sizes["Reuters"], settings.svm_probes, work.seed, work.runs)
-    units = [(settings.svm_probes, split) for split in range(settings.svm_splits)]
-    found = work.units("svm-as-j", function, units, (X, y), sizes=settings.sizes["Reuters"])
-    return {split: each for (_, split), each in found.items()}
+    sizes = work.settings.sizes["Reuters"]
+    function = partial(svm_split, X, y, sizes, work.seed, work.runs)
+    units = [(PAPERS_PROBES, split) for split in range(work.settings.svm_splits)]
+    found = work.units("svm-as-j", function, units, (X, y), sizes=sizes)
+    return {split: each["accuracy"] for (_, split), each in found.items()}
 
 
 def tuned_C(X: Any, y: NDArray[Any]) -> float:
@@ -45,12 +45,11 @@ def tuned_C(X: Any, y: NDArray[Any]) -> float:
         return max(C_GRID, key=lambda C: float(np.mean(cross_val_score(LinearSVC(C=C, random_state=0), X, y, cv=3))))
 
 
-def svm_split(
-    X: Any, y: NDArray[Any], sizes: Any, n_probes: int, seed: int, runs: Path, unit: tuple[int, int]
-) -> dict[str, Any]:
-    train, test, selector = halves(y, seed, unit[1])
+def svm_split(X: Any, y: NDArray[Any], sizes: Any, seed: int, runs: Path, unit: tuple[int, int]) -> dict[str, Any]:
+    n_probes, split = unit
+    train, test, selector = halves(y, seed, split)
     C = tuned_C(X[train], y[train])
-    ledger = runs / f"svm-as-j-{unit[1]}.sqlite"
+    ledger = runs / f"svm-as-j-{split}.sqlite"
     options = {"tau": SETUPS["Reuters"].tau, "ledger": ledger}
     order = best_first(ranked(SquaredHingeSVM(C), X[train], y[train], n_probes, selector, **options))
     bif = select(BIF(criterion=SquaredHingeSVM(C)), X[train], y[train], list(sizes))
@@ -72,6 +71,8 @@ class SquaredHingeSVM(Criterion):
     row. On Reuters with probes of up to 200 words J correlates by 0.9999 with that of ``LinearSVC`` and takes 15 ms
     instead of 250 ms.
     """
+
+    task = "classification"
 
     def __init__(self, C: float = 1.0, *, tol: float = 0.1) -> None:
         self.C = C
@@ -111,37 +112,36 @@ def cross_validated(indptr, column_rows, data, y, n_classes, fold_of, n_folds, s
     """Mean over folds of the accuracy with the columns of the subset."""
     n_rows, d = len(y), len(subset)
     place, n = np.full(n_rows, -1, np.int64), 0  # number of the row among those that are not empty
-    start = np.zeros(d + 1, np.int64)
+    label, fold = np.empty(n_rows, np.int64), np.empty(n_rows, np.int64)
+    start = np.zeros(d + 2, np.int64)
     for j in range(d):
         start[j + 1] = start[j] + indptr[subset[j] + 1] - indptr[subset[j]]
-    row, value = np.empty(start[-1], np.int64), np.empty(start[-1])
-    label, fold = np.empty(n_rows, np.int64), np.empty(n_rows, np.int64)
-    for j in range(d):
-        for k in range(indptr[subset[j]], indptr[subset[j] + 1]):
-            i = column_rows[k]
+        for i in column_rows[indptr[subset[j]] : indptr[subset[j] + 1]]:
             if place[i] < 0:
                 place[i], label[n], fold[n] = n, y[i], fold_of[i]
                 n += 1
-            at = start[j] + k - indptr[subset[j]]
-            row[at], value[at] = place[i], data[k]
+    start[d + 1] = start[d] + n  # the last column is the intercept
+    row, value = np.empty(start[-1], np.int64), np.ones(start[-1])
+    row[start[d] :] = np.arange(n)
+    for j in range(d):
+        row[start[j] : start[j + 1]] = place[column_rows[indptr[subset[j]] : indptr[subset[j] + 1]]]
+        value[start[j] : start[j + 1]] = data[indptr[subset[j]] : indptr[subset[j] + 1]]
     empty, sizes = np.zeros((n_folds, n_classes)), np.zeros(n_folds)
     for i in range(n_rows):
         sizes[fold_of[i]] += 1
         if place[i] < 0:
             empty[fold_of[i], y[i]] += 1
-    w = np.zeros((n_classes, d + 1))  # the last weight is the intercept
-    best, said = np.empty(n), np.empty(n, np.int64)
-    slack, is_train = np.empty(n), np.empty(n, np.bool_)
+    w = np.zeros((n_classes, d + 1))
+    best, said, slack = np.empty(n), np.empty(n, np.int64), np.empty(n)
     total = 0.0
     for f in range(n_folds):  # each fold starts from the weights of the one before
-        zeros = empty.sum(axis=0) - empty[f]
+        zeros, is_train = empty.sum(axis=0) - empty[f], fold[:n] != f
         best[:] = -np.inf
-        for i in range(n):
-            is_train[i] = fold[i] != f
         for c in range(n_classes):
-            fit(w[c], c, label, is_train, n, start, row, value, zeros[c], zeros.sum() - zeros[c], slack, C, tol)
+            sign = np.where(label[:n] == c, 1.0, -1.0)
+            fit(w[c], sign, is_train, start, row, value, zeros[c], zeros.sum() - zeros[c], slack, C, tol)
             for i in range(n):
-                decision = (1 - slack[i]) if label[i] == c else slack[i] - 1
+                decision = sign[i] * (1 - slack[i])
                 if decision > best[i]:
                     best[i], said[i] = decision, c
         right = empty[f, np.argmax(w[:, d])]
@@ -153,52 +153,39 @@ def cross_validated(indptr, column_rows, data, y, n_classes, fold_of, n_folds, s
 
 
 @numba.njit(cache=True, nogil=True)
-def fit(w, c, label, is_train, n, start, row, value, n_positive, n_negative, slack, C, tol):
-    """Coordinate descent for class c against the rest: w and slack (1 - margin of every row) are updated.
+def fit(w, sign, is_train, start, row, value, n_positive, n_negative, slack, C, tol):
+    """Coordinate descent for a class (sign 1) against the rest (-1): w and slack (1 - margin of every row) are updated.
 
     Minimizes |w|^2 / 2 + C * sum of max(0, slack)^2 over training rows and the empty rows, which are n_positive of the
     class and n_negative others.
     """
     d = len(w) - 1
-    for i in range(n):
-        slack[i] = 1 - w[d] if label[i] == c else 1 + w[d]
-    for j in range(d):
+    slack[:] = 1
+    for j in range(-1, d):
         if w[j] != 0:
-            for k in range(start[j], start[j + 1]):
-                slack[row[k]] -= w[j] * value[k] * (1.0 if label[row[k]] == c else -1.0)
+            for k in range(start[j % (d + 1)], start[j % (d + 1) + 1]):
+                slack[row[k]] -= w[j] * value[k] * sign[row[k]]
     for sweep in range(MOST_SWEEPS):
         safe = sweep >= NEWTON_SWEEPS  # the curvature of all rows bounds that of rows with slack: no step overshoots
         largest = 0.0
         for j in range(d, -1, -1):
             gradient, curvature = w[j], 1.0
-            if j == d:
-                for i in range(n):
-                    if is_train[i] and slack[i] > 0:
-                        gradient -= 2 * C * slack[i] * (1.0 if label[i] == c else -1.0)
-                    if is_train[i] and (safe or slack[i] > 0):
-                        curvature += 2 * C
-                for sign, weight in ((1.0, n_positive), (-1.0, n_negative)):
-                    if 1 - sign * w[d] > 0:
-                        gradient -= 2 * C * weight * sign * (1 - sign * w[d])
-                    if safe or 1 - sign * w[d] > 0:
-                        curvature += 2 * C * weight
-            else:
-                for k in range(start[j], start[j + 1]):
-                    i = row[k]
-                    if is_train[i] and slack[i] > 0:
-                        gradient -= 2 * C * slack[i] * value[k] * (1.0 if label[i] == c else -1.0)
-                    if is_train[i] and (safe or slack[i] > 0):
-                        curvature += 2 * C * value[k] * value[k]
+            for k in range(start[j], start[j + 1]):
+                i = row[k]
+                if is_train[i] and slack[i] > 0:
+                    gradient -= 2 * C * slack[i] * value[k] * sign[i]
+                if is_train[i] and (safe or slack[i] > 0):
+                    curvature += 2 * C * value[k] * value[k]
+            for side, weight in ((1.0, n_positive), (-1.0, n_negative)):
+                if j == d and 1 - side * w[d] > 0:
+                    gradient -= 2 * C * weight * side * (1 - side * w[d])
+                if j == d and (safe or 1 - side * w[d] > 0):
+                    curvature += 2 * C * weight
             step = -gradient / curvature
             largest = max(largest, abs(step))
-            if abs(step) < 1e-9:
-                continue
-            w[j] += step
-            if j == d:
-                for i in range(n):
-                    slack[i] -= step if label[i] == c else -step
-            else:
+            if abs(step) >= 1e-9:
+                w[j] += step
                 for k in range(start[j], start[j + 1]):
-                    slack[row[k]] -= step * value[k] * (1.0 if label[row[k]] == c else -1.0)
+                    slack[row[k]] -= step * value[k] * sign[row[k]]
         if largest <= tol:
             break

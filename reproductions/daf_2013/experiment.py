@@ -67,6 +67,8 @@ def run(work: Work) -> Outcome:
         ("Section 4", "all sets", "probes between looks"): LOOK,
         ("Section 4", "all sets", "relative C2 to stop at"): RelativeChange().threshold,
         ("Section 4", "all sets", "data sets shown"): len(settings.sizes),
+        ("Section 4", "any data", "probes until relative C2 is below 1%"): LOOK
+        * int(1 + np.argmax(expected_change(FULL_PROBES // LOOK) < RelativeChange().threshold)),
     }
     evidence: dict[str, dict[str, Evidence]] = defaultdict(dict)
     panels: list[Any] = []
@@ -146,10 +148,12 @@ def compared(name: str, results: list[Any], settings: Settings, evidence: dict[s
     if settings.probes < FULL_PROBES:
         short = f"{settings.probes:,} probes instead of {FULL_PROBES:,}"
 
-    def add(claim: str, values: Any, **options: Any) -> None:
-        values = None if values is None else np.array(values)
-        evidence[claim][name] = Evidence(values, short=short, **options)
+    def add(claim: str, values: Any) -> None:
+        evidence[claim][name] = Evidence(np.array(values), short=short)
 
+    for rule in rules(NAME) if short else ():
+        if name in rule.columns:
+            evidence[rule.id][name] = Evidence(short=short)
     means = 100 * np.array([result["accuracy"] for result in results]).mean(axis=2)  # split, count
     if not short:
         early, half = means[:, counts.index(EARLY)], means[:, counts.index(HALF)]
@@ -164,7 +168,8 @@ def compared(name: str, results: list[Any], settings: Settings, evidence: dict[s
             relative.append(c[SHOWN_LOOK - 1] / c[1] - c2[SHOWN_LOOK - 1])
         add("C2 converges, C hardly", relative)
         least = min(min(result["history"]["order_change"][1:]) for result in results)
-        add("the order never rests", None, fact=least > 0, text=f"smallest C at any look: {least:.2f} places")
+        text = f"smallest C at any look: {least:.2f} places"
+        evidence["the order never rests"][name] = Evidence(fact=least > 0, text=text)
     if name == "Madelon":
         place = settings.sizes[name].index(TOP)
         steps = 100 * np.abs(np.diff([[row[place] for row in result["accuracy"]] for result in results], axis=1))

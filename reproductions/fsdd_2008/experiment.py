@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial.distance import pdist
 from scipy.stats import spearmanr
-from sklearn.base import clone
 from sklearn.model_selection import RepeatedStratifiedKFold, StratifiedKFold, cross_val_score
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
@@ -22,17 +21,15 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler
 from sklearn.svm import SVC
 
+from probewise import FSDD, MRMR, ReliefF
 from probewise.datasets import Dataset
-from probewise.filters.fsdd import FSDD
-from probewise.filters.mrmr import MRMR
-from probewise.filters.relieff import ReliefF
-from probewise.study import split_rows
+from probewise.study.trials import seeds, split_rows
 
 from ..c45 import C45
 from ..judge import Evidence, judge, rules
 from ..pictures import Line, Panel, Picture
 from ..results import Numbers, Outcome, cells, published
-from ..work import Work, seeds
+from ..work import Work, accuracy
 
 NAME = "fsdd-2008"
 TITLE = "Invariant optimal feature selection: a distance discriminant and feature ranking based solution"
@@ -165,14 +162,10 @@ def fold_accuracy(bench: Bench, X: Floats, y: NDArray[Any], seed: int, unit: tup
         ranking = selector(method, bench.name, bench.sizes[-1], words["selector"]).fit(X[train], y[train]).ranking_
         order = np.argsort(ranking)
         found[method] = {
-            name: [right(model, X[:, order[:size]], y, train, test) for size in bench.sizes]
+            name: [accuracy(model, X[:, order[:size]], y, train, test) for size in bench.sizes]
             for name, model in classifiers().items()
         }
     return found
-
-
-def right(model: Any, X: Floats, y: NDArray[Any], train: Any, test: Any) -> float:
-    return float(np.mean(clone(model).fit(X[train], y[train]).predict(X[test]) == y[test]))
 
 
 def accuracies(bench: Bench, folds: Mapping[Any, Any]) -> Numbers:
@@ -291,7 +284,7 @@ def few_half(bench: str, X: Floats, y: NDArray[Any], seed: int, trial: int) -> f
     def reached(method: str, rows: Any) -> float:
         ranking = selector(method, bench, FEW_FEATURES, 0).fit(X[rows], y[rows]).ranking_
         columns = np.argsort(ranking)[:FEW_FEATURES]
-        return 100 * np.mean([right(classifiers()[name], X[:, columns], y, train, test) for name in ("KNN", "NB")])
+        return 100 * np.mean([accuracy(classifiers()[name], X[:, columns], y, train, test) for name in ("KNN", "NB")])
 
     of_few, of_all = (reached("FSDD", rows) - reached("mrmrMID", rows) for rows in (train[few], train))
     return float(of_few - of_all)

@@ -1,13 +1,17 @@
 """The experiments of the four papers on small tables: every part runs, and an interrupted run continues."""
 
+import warnings
+
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from sklearn.datasets import load_iris, load_wine
 
 from probewise.datasets import Dataset, make_madelon
 from reproductions import experiment, reproduce
 from reproductions.daf_2011 import experiment as daf_2011
-from reproductions.daf_2011.data import SETUPS, informative, prepared
+from reproductions.daf_2011.data import SETUPS, informative, prepared, ranked
+from reproductions.daf_2011.svm import PAPERS_PROBES, SquaredHingeSVM
 from reproductions.daf_2013 import experiment as daf_2013
 from reproductions.efs_2004 import experiment as efs_2004
 from reproductions.fsdd_2008 import experiment as fsdd_2008
@@ -44,7 +48,7 @@ def test_a_paper_says_what_it_is(paper):
 def test_the_full_profiles_are_those_of_the_rules():
     full = daf_2011.PROFILES["full"]
     assert full.probes == daf_2011.OF_PAPER
-    assert (full.svm_splits, full.svm_probes) == (5, 148_000)
+    assert (full.svm_splits, PAPERS_PROBES) == (5, 148_000)
     for rule in rules("daf-2011"):
         assert all(set(sizes) <= set(full.sizes[name]) for name, sizes in rule.sizes.items())
     benches = {bench.name: bench.sizes for bench in fsdd_2008.BENCHES}
@@ -129,6 +133,16 @@ def test_spambase_is_scaled_and_madelon_has_its_training_rows():
     assert prepared(Dataset("spambase", X, y))[0].tolist() == [[0.0, 0.0], [1.0, 1.0]]
     assert prepared(Dataset("madelon", X, y, np.array([1]), np.array([0])))[1].tolist() == [1]
     assert [setup.figure for setup in SETUPS.values()] == [2, 3, 4, 5]
+
+
+@pytest.mark.parametrize("criterion", [SETUPS["Reuters"].criterion, SquaredHingeSVM()])
+def test_the_topics_of_reuters_are_classes(criterion):
+    """33 whole numbers with 9 rows of some would be read as a quantity, with a warning."""
+    y = np.repeat(np.arange(33), 9)
+    X = sp.csr_matrix(np.random.default_rng(0).poisson(0.5, (len(y), 6)), dtype=np.float64)
+    with warnings.catch_warnings(action="error"):
+        run = ranked(criterion, X, y, 20, 0, tau=3)
+    assert run.ledger.n_probes == 20
 
 
 @pytest.mark.slow

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from probewise.progress import RateLimited
-from reproductions.work import Work, seeds, unit_seconds
+from probewise.study.trials import seeds
+from reproductions.work import Work, unit_seconds
 
 DATA = (np.arange(6.0).reshape(3, 2), np.array([0, 1, 0]))
 

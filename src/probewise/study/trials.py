@@ -56,7 +56,7 @@ class Trials:
         return record, caught
 
     def split(self, y: NDArray[Any], trial: int) -> tuple[Indices, Indices]:
-        return split_rows(y, self.test_size, self._seeds(trial)["split"])
+        return split_rows(y, self.test_size, seeds(self.seed, trial)["split"])
 
     def settings(self, X: Any, y: NDArray[Any]) -> dict[str, Any]:
         """The settings that define the study, as JSON values."""
@@ -75,16 +75,12 @@ class Trials:
                 settings |= _described(member, f"{role}[{name!r}]")
         return settings
 
-    def _seeds(self, trial: int) -> dict[str, int]:
-        words = np.random.SeedSequence([self.seed, trial]).generate_state(3).tolist()
-        return dict(zip(("split", "selector", "classifier"), words, strict=True))
-
     def _select(self, selector: Any, X: Any, y: NDArray[Any], trial: int) -> tuple[list[Indices], dict[str, Any]]:
         """The features selected at each size, and the seconds and probes it took."""
         if selector is None:
             return [np.arange(X.shape[1])] * len(self.sizes), {"seconds": 0.0, "probes": 0}
         start = working_time()
-        selector = _seeded(selector, self._seeds(trial)["selector"])
+        selector = _seeded(selector, seeds(self.seed, trial)["selector"])
         subsets = select(selector, X, y, self.sizes.tolist())
         return subsets, {"seconds": working_time() - start, "probes": int(getattr(selector, "n_probes_", 0))}
 
@@ -103,8 +99,14 @@ class Trials:
         return {name: [scores[subset.tobytes()][name] for subset in subsets] for name in self.classifiers}
 
     def _score(self, classifier: Any, X: Any, y: NDArray[Any], train: Indices, test: Indices, trial: int) -> float:
-        fitted = _seeded(classifier, self._seeds(trial)["classifier"]).fit(X[train], y[train])
+        fitted = _seeded(classifier, seeds(self.seed, trial)["classifier"]).fit(X[train], y[train])
         return float(np.mean(fitted.predict(X[test]) == y[test]))
+
+
+def seeds(seed: int, trial: int) -> dict[str, int]:
+    """Seeds of the split, the selector and the classifier in a trial."""
+    words = np.random.SeedSequence([seed, trial]).generate_state(3).tolist()
+    return dict(zip(("split", "selector", "classifier"), words, strict=True))
 
 
 def split_rows(y: NDArray[Any], test_size: float, seed: int) -> tuple[Indices, Indices]:
