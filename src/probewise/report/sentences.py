@@ -270,13 +270,12 @@ def _how_many_features(summary: dict[str, Any]) -> str:
         return f"{n_enough} {'is' if sizes['suggested'] == 1 else 'are'} enough: {words}.{which}"
     verb = "is" if sizes["suggested"] == 1 else "are"
     how = "with features chosen inside each fold"
-    error = summary["predictions"]
-    units = (
-        f" {error['model'].capitalize()} with {'it' if sizes['suggested'] == 1 else 'them'} has a root mean squared error "
-        f"of {error['rmse']:.3g} in the units of {target} (R² = {number(error['r2'], 2)})."
-        if error and "rmse" in error
-        else ""
-    )
+    units, error, features = "", summary["predictions"], "it" if sizes["suggested"] == 1 else "them"
+    if error and "rmse" in error:
+        units = (
+            f" {error['model'].capitalize()} with {features} has a root mean squared error of {error['rmse']:.3g} in "
+            f"the units of {target} (R² = {number(error['r2'], 2)})."
+        )
     if summary["survival"] is not None:
         units = f" {survival_sentence(summary['survival'])}"
     return f"{n_enough} {verb} enough: {_score_in_words(score)}, {how}{_comparison_in_words(score)}.{which}{units}"
