@@ -12,7 +12,7 @@ SIZES = {"size": [1, 4], "score": [0.8, 0.83], "suggested": 4, "nested": True, "
 }
 RARE = {"is_imbalanced": True, "auc_error": 0.03, "base_rate": 0.95}
 PREDICTIONS = {"none": None, "no rare class": {"is_imbalanced": False, "auc": 0.9}, "AUC 0.9": RARE | {"auc": 0.9}}
-PREDICTIONS |= {"AUC 0.52": RARE | {"auc": 0.52}, "numbers": {"rmse": 1.5, "r2": 0.9}}
+PREDICTIONS |= {"AUC 0.52": RARE | {"auc": 0.52}, "numbers": {"rmse": 1.5, "r2": 0.9, "model": "ridge regression"}}
 
 
 def summary(related, needed, beats, predictions, leakage, notes):
