@@ -56,6 +56,8 @@ def test_no_sentence_contradicts_another(related, needed, beats, predictions):
         elif beats is not None:
             assert predicts(facts) == beats
             assert "83% ± 5% accuracy" in text
+            of_ridge = "Ridge regression with them has a root mean squared error of 1.5 in the units of state (R² ="
+            assert (of_ridge in text) == (beats and predictions == "numbers")
         if related:
             assert "No feature is" not in text
             assert ("Although features are related" in text) == (not predicts(facts))
