@@ -23,6 +23,7 @@ if __name__ == "__main__":
     )
     small = "a short run, to see that the benchmark works (for the long benchmarks)"
     parser.add_argument("--small", action="store_true", help=small)
+    parser.add_argument("--tables", type=int, metavar="N", help="for discover: tables of each kind (default: 100)")
     parser.add_argument("--kills", type=int, metavar="N", help="for faults: how many processes to kill (default: 50)")
     arguments = parser.parse_args()
     options = {name: value for name, value in vars(arguments).items() if name != "names" and value}

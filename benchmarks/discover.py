@@ -1,14 +1,17 @@
 """Features named at a false discovery rate of 0.1, on tables with a known truth and on tables of noise.
 
-python -m benchmarks discover [--only truth|protocol|noise|calibration|praise] [--jobs N] [--small]
+python -m benchmarks discover [--only truth|real|protocol|noise|calibration|praise] [--tables N] [--jobs N] [--small]
 
 For each kind of table: the mean number of named features, the share of them that is false, the share of the ten true
 features that is found, and both by neighborhood (a named feature counts as true if it, or a true feature with an
-absolute correlation of 0.5 or more with it, is true). Peers are used where they are installed (ipss, boruta).
+absolute correlation of 0.5 or more with it, is true). "real" takes X from data sets (.npz files in the folder
+PROBEWISE_DATA) and draws y. Peers are used where they are installed (ipss, boruta), on a tenth of the tables.
+Results are stored in benchmarks/discover.jsonl and not computed again.
 The part "praise" counts how often the verdict of a report of `Tournament` praises a table of noise.
 """
 
 import importlib.util
+import json
 import re
 import time
 import warnings
@@ -20,11 +23,15 @@ from scipy.stats import false_discovery_control
 from sklearn.feature_selection import f_classif, f_regression
 
 from benchmarks.measure import print_table
+from benchmarks.unseen import FOLDER, SETS, load
 from probewise import Tournament
 from probewise.inference import associated, needed
 from probewise.report import summarize
 
-FDR, TABLES, NOISE_TABLES, SMALL = 0.1, 10, 40, 2
+FDR, TABLES, PRAISE_TABLES, SMALL = 0.1, 100, 40, 2
+PEERS = 10  # a peer is run on one in so many tables
+CHUNK = 10  # tables whose results are stored together
+STORED = Path(__file__).with_suffix(".jsonl")
 PICTURE = Path(__file__).parents[1] / "docs" / "pictures" / "calibration.svg"
 SHAPES = {
     "linear": lambda x: x,
@@ -42,13 +49,19 @@ TRUTH = (
     ("toeplitz", "step", "class"),
     ("independent", "pair", "number"),
 )
+REAL = tuple((name, "linear", response) for name in (*SETS, "riboflavin") for response in ("number", "class"))
 
 
 # ---- tables
 
 
 def design(random, kind, n_rows, n_columns):
-    """Columns: independent, autocorrelated (0.5), or in blocks of 20 with a correlation of 0.7."""
+    """Columns: independent, autocorrelated (0.5), in blocks of 20 with a correlation of 0.7, or of a data set."""
+    if (FOLDER / f"{kind}.npz").exists():
+        X = load(kind)[0].astype(float)
+        varying = np.flatnonzero(X.std(axis=0) > 0)
+        X = X[:, random.choice(varying, min(n_columns, len(varying)), replace=False)]
+        return (X - X.mean(axis=0)) / X.std(axis=0)
     X = random.standard_normal((n_rows, n_columns))
     if kind == "toeplitz":
         for column in range(1, n_columns):
@@ -63,6 +76,7 @@ def table(kind, shape, response, seed):
     random = np.random.default_rng([seed, *f"{kind}{shape}{response}".encode()])
     n_rows, n_columns = {"linear": (200, 1000), "pair": (500, 200)}.get(shape, (500, 500))
     X = design(random, kind, n_rows, n_columns)
+    n_rows = len(X)
     truth = random.choice(n_columns, 10, replace=False)
     if shape == "pair":
         signal = sum(X[:, a] * X[:, b] for a, b in truth.reshape(-1, 2))
@@ -195,40 +209,68 @@ def judged(X, truth, named):
     return len(named), 1 - true, found, 1 - near[named].any(axis=1).mean(), near[named].any(axis=0).mean()
 
 
-def _one(make, arguments, name, seed):
+def _one(part, kind, name, seed):
+    """The cells of one table: those of `judged` and the seconds, or whether any feature of noise is named."""
     warnings.simplefilter("ignore")
-    X, y, truth = make(*arguments, seed)
+    if part == "noise":
+        X, y, options = noise(kind, seed)
+        test = {"needed": needed, "associated": associated}[name]
+        return [int(test(X, y, fdr=FDR, random_state=seed, **options).mask.sum())]
+    X, y, truth = table(*kind, seed) if part in ("truth", "real") else protocol(*kind, seed)
     start = time.perf_counter()
     named = methods()[name](X, y, seed)
-    return *judged(X, truth, named), time.perf_counter() - start
+    cells = (*judged(X, truth, named), time.perf_counter() - start)
+    return [round(float(cell), 4) for cell in cells]
 
 
-def _rows(make, kinds, n_tables, jobs):
+def stored_cells():
+    """(part, kind, method) -> the cells of tables 0, 1, ..."""
+    cells = {}
+    for line in STORED.read_text().splitlines() if STORED.exists() else ():
+        result = json.loads(line)
+        key = result["part"], result["kind"], result["method"]
+        cells.setdefault(key, {}).update(zip(range(result["first"], 10**9), result["cells"], strict=False))
+    return {key: [of_key[seed] for seed in sorted(of_key)] for key, of_key in cells.items()}
+
+
+def measured(part, kind, name, n_tables, jobs, store=True):
+    """The cells of the first tables of a kind; computes and stores those that are missing."""
+    words = kind if isinstance(kind, str) else ", ".join(kind)
+    cells = stored_cells().get((part, words, name), []) if store else []
+    while len(cells) < n_tables:
+        seeds = range(len(cells), min(len(cells) + CHUNK, n_tables))
+        new = Parallel(n_jobs=jobs)(delayed(_one)(part, kind, name, seed) for seed in seeds)
+        if store:
+            result = {"part": part, "kind": words, "method": name, "first": len(cells), "cells": new}
+            with STORED.open("a") as file:
+                file.write(json.dumps(result) + "\n")
+        cells += new
+    return np.array(cells[:n_tables])
+
+
+HEADER = ("table", "method", "tables", "named", "false", "found", "false, near", "found, near", "seconds")
+
+
+def _rows(part, kinds, n_tables, jobs, store):
     for kind in kinds:
         for name in methods():
-            cells = Parallel(n_jobs=jobs)(delayed(_one)(make, kind, name, seed) for seed in range(n_tables))
-            named, false, found, near_false, near_found, seconds = np.mean(cells, axis=0)
-            error = np.std([cell[1] for cell in cells]) / np.sqrt(n_tables)
-            shares = f"{false:.2f} ± {error:.2f}", f"{found:.2f}", f"{near_false:.2f}", f"{near_found:.2f}"
-            yield ", ".join(kind), name, f"{named:.1f}", *shares, f"{seconds:.1f}"
+            is_ours = name in ("needed", "associated")
+            cells = measured(part, kind, name, n_tables if is_ours else -(-n_tables // PEERS), jobs, store)
+            named, *shares, seconds = cells.mean(axis=0)
+            errors = cells[:, 1:-1].std(axis=0) / np.sqrt(len(cells))
+            texts = [f"{share:.2f} ± {error:.2f}" for share, error in zip(shares, errors, strict=True)]
+            yield ", ".join(kind), name, len(cells), f"{named:.1f}", *texts, f"{seconds:.1f}"
 
 
-HEADER = ("table", "method", "named", "false", "found", "false, near", "found, near", "seconds")
-
-
-def _any_named(test, kind, seed):
-    warnings.simplefilter("ignore")
-    X, y, options = noise(kind, seed)
-    return bool(test(X, y, fdr=FDR, random_state=seed, **options).mask.any())
-
-
-def _noise_rows(n_tables, jobs):
-    for kind in NOISE:
-        shares = [
-            np.mean(Parallel(n_jobs=jobs)(delayed(_any_named)(test, kind, seed) for seed in range(n_tables)))
-            for test in (associated, needed)
+def _noise_rows(n_tables, jobs, store):
+    shares = np.array(
+        [
+            [(measured("noise", kind, name, n_tables, jobs, store) > 0).mean() for name in ("associated", "needed")]
+            for kind in NOISE
         ]
-        yield kind, *(f"{share:.2f}" for share in shares)
+    )
+    for kind, of_kind in zip((*NOISE, "all"), (*shares, shares.mean(axis=0)), strict=True):
+        yield kind, *(f"{share:.3f}" for share in of_kind)
 
 
 PRAISED = ("two classes", "rare class, 5%", "numbers", "groups", "covariates", "covariates, numbers")
@@ -278,17 +320,20 @@ def draw_calibration(n_tables):
     print(f"drawn: {PICTURE.name}")
 
 
-def main(only=None, small=False, jobs=2):
-    n_tables = SMALL if small else TABLES
-    if only in (None, "truth"):
-        print_table("Tables with ten true features", HEADER, list(_rows(table, TRUTH, n_tables, jobs)))
-    if only in (None, "protocol"):
-        print_table("The protocol of IPSS", HEADER, list(_rows(protocol, (("number",), ("class",)), n_tables, jobs)))
+def main(only=None, small=False, jobs=2, tables=TABLES):
+    n_tables = SMALL if small else tables
+    real = [kind for kind in REAL if (FOLDER / f"{kind[0]}.npz").exists()]
+    titles = {"truth": "Tables with ten true features", "real": "Real columns, ten of which are true"}
+    titles["protocol"] = "The protocol of IPSS"
+    kinds = {"truth": TRUTH, "real": real, "protocol": (("number",), ("class",))}
+    for part, title in titles.items():
+        if only in (None, part):
+            print_table(title, HEADER, list(_rows(part, kinds[part], n_tables, jobs, not small)))
     if only in (None, "noise"):
-        rows = list(_noise_rows(n_tables if small else NOISE_TABLES, jobs))
+        rows = list(_noise_rows(n_tables, jobs, not small))
         print_table("Share of tables of noise with any named feature", ("noise", "associated", "needed"), rows)
     if only in (None, "praise"):
-        rows = list(_praise_rows(n_tables if small else NOISE_TABLES, jobs))
+        rows = list(_praise_rows(min(n_tables, PRAISE_TABLES), jobs))
         print_table("Share of reports of noise with words of praise", ("noise", *PRAISE, "any"), rows)
     if only in (None, "calibration"):
         draw_calibration(n_tables)
