@@ -8,6 +8,7 @@ from probewise import DAF, FSDD, Tournament
 from probewise.criteria import Linear
 from probewise.evaluation import nested_score, size_curve
 from probewise.evaluation.nested import NestedScore, probes_of_a_copy
+from probewise.evaluation.permutations import permuted_rows
 from probewise.evaluation.sizes import SizeCurve
 from probewise.stopping import MaxProbes
 
@@ -84,6 +85,27 @@ def test_rows_that_belong_together_are_shuffled_together():
     score = nested_score(FSDD().fit(X, y), X, y, repeats=1, shuffled=True, groups=patients)
     blind = nested_score(FSDD().fit(X, y), X, y, repeats=1)
     assert blind.mean > 0.9 > 0.7 > max(score.mean, score.shuffled)
+
+
+def test_one_changed_row_of_a_patient_does_not_stop_the_exchange_of_patients():
+    random, patients = np.random.default_rng(0), np.repeat(np.arange(30), 3)
+    y = (np.arange(30) % 2)[patients]
+    X = random.standard_normal((90, 40)) + 2 * y[:, None]
+    y[0] = 1 - y[0]
+    score = nested_score(FSDD().fit(X, y), X, y, repeats=1, shuffled=True, groups=patients)
+    assert score.mean > 0.9 > 0.7 > score.shuffled
+
+
+def test_permuted_rows_keep_groups_together():
+    """Groups of one size are exchanged whole; those of other sizes get the targets of a group of a similar size."""
+    groups = np.random.default_rng(1).permutation(np.repeat(np.arange(20), [3] * 12 + list(range(4, 12))))
+    sources = np.array([permuted_rows(groups, len(groups), seed) for seed in range(30)])
+    for source in sources:
+        assert all(len(np.unique(groups[source][groups == group])) == 1 for group in range(20))
+        of_equal = source[groups < 12]
+        assert sorted(of_equal) == np.flatnonzero(groups < 12).tolist()
+    assert (groups[sources] != groups).mean() > 0.8
+    assert sorted(permuted_rows(None, 50, 0)) == list(range(50))
 
 
 def test_guessing_knows_weights():

@@ -5,9 +5,9 @@ import pytest
 import scipy.sparse as sp
 
 import naive
+from probewise.evaluation.permutations import Permutations
 from probewise.inference import associated
 from probewise.inference.association import tail_p_values
-from probewise.inference.permutations import Permutations
 
 
 @pytest.mark.parametrize("kind", ["numbers", "classes", "three classes", "weights"])

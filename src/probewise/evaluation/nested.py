@@ -19,6 +19,7 @@ from ..validation.errors import warn
 from ..validation.parameters import check_parameter, whole_number
 from ..validation.survival import outcome_array
 from ..validation.tables import is_frame
+from .permutations import permuted_rows
 from .sizes import (
     CONVINCING,
     FOLDS,
@@ -142,7 +143,8 @@ def nested_score(
         How often the rows are divided into five folds. None: three times for up to 500 rows, else once; with
         ``groups``, always once. The result does not depend on the speed of the machine.
     shuffled : bool, default=False
-        Whether to score the procedure on a shuffled target as well: what it reaches on noise.
+        Whether to score the procedure on a shuffled target as well: what it reaches on noise. The target is shuffled
+        as in `probewise.inference.associated`, with its weights, and by exchanging whole groups.
     groups, sample_weight : array-like or None, default=None
         Group and weight of each row, as in ``fit``.
     adjust : array, data frame or None, default=None
@@ -163,8 +165,10 @@ def nested_score(
     if not shuffled:
         return score
     group_of = None if groups is None else np.unique(groups, return_inverse=True)[1]
-    other = shuffled_target(outcome_array(y), group_of, np.random.default_rng(0))
-    return replace(score, shuffled=_repeated(1, selector, X, other, **options).mean)
+    rows = permuted_rows(group_of, len(y), seed=0)
+    if sample_weight is not None:
+        options["sample_weight"] = np.asarray(sample_weight)[rows]
+    return replace(score, shuffled=_repeated(1, selector, X, outcome_array(y)[rows], **options).mean)
 
 
 def automatic_size(selector: Any, X: Any, y: Any, **options: Any) -> SizeCurve:
@@ -180,19 +184,6 @@ def automatic_size(selector: Any, X: Any, y: Any, **options: Any) -> SizeCurve:
             f"{score.curve.suggested} selected features may be noise"
         )
     return score.curve
-
-
-def shuffled_target(target: NDArray[Any], group: NDArray[np.int64] | None, random: np.random.Generator) -> NDArray[Any]:
-    """Shuffle whole groups (numbered from 0) where each has a single target, else the rows within each group."""
-    if group is None:
-        return target[random.permutation(len(target))]
-    first = np.unique(group, return_index=True)[1]
-    if (target == target[first][group]).all():
-        return target[first][random.permutation(len(first))][group]
-    order, shuffled_order = np.argsort(group, kind="stable"), np.lexsort((random.random(len(group)), group))
-    out = np.empty_like(target)
-    out[order] = target[shuffled_order]
-    return out
 
 
 def _repeated(repeats: int, selector: Any, X: Any, y: Any, **options: Any) -> NestedScore:

@@ -15,11 +15,11 @@ from numpy.typing import NDArray
 from scipy.special import ndtri
 from sklearn.utils import gen_batches
 
+from ..evaluation.permutations import Permutations
 from ..executors import Map, in_turn, one_blas_thread, threads
 from ..kernels import permutations as kernels
 from ..validation.parameters import SHARE, check_parameter, seed_of
 from .base import Discoveries, Table, q_values
-from .permutations import Permutations, weighted_scores
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -97,6 +97,14 @@ def associated(
     run = in_turn if n_jobs in (None, 1) else threads(n_jobs)
     p_values = association_p_values(table, seed, run)
     return Discoveries(p_values, q_values(p_values), fdr)
+
+
+def weighted_scores(scores: Floats, weights: Floats | None, strata: Ints) -> Floats:
+    """Scores minus their weighted mean in each stratum, times the weights."""
+    weights = np.ones(scores.shape[1]) if weights is None else weights
+    total = np.bincount(strata, weights)
+    means = np.stack([np.bincount(strata, weights * row) / np.where(total > 0, total, 1.0) for row in scores])
+    return np.asarray((scores - means[:, strata]) * weights)
 
 
 def association_p_values(table: Table, seed: int, run: Map = in_turn) -> Floats:

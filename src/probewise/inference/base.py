@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from scipy.stats import false_discovery_control
+from scipy.special import ndtri
+from scipy.stats import false_discovery_control, rankdata
 from sklearn.utils import check_array, check_consistent_length
 
 from ..criteria.base import Target
@@ -22,7 +23,6 @@ from ..validation.parameters import (
     require_two_weighted,
     survival_in,
 )
-from .permutations import normal_scores
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -152,6 +152,12 @@ def _codes(name: str, labels: Any) -> Ints:
     if labels.ndim != 1:
         raise ParameterError(f"{name} has {labels.ndim} dimensions: give one label for each row")
     return np.unique(labels, return_inverse=True)[1].astype(np.int64)
+
+
+def normal_scores(values: NDArray[Any]) -> Floats:
+    """Normal quantiles of the ranks of the values, standardized; equal values get equal scores."""
+    scores = ndtri((rankdata(values) - 0.5) / len(values))
+    return np.asarray((scores - scores.mean()) / (scores.std() or 1.0))
 
 
 @dataclass(frozen=True, eq=False)

@@ -13,17 +13,19 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils import gen_batches
 
+from ..evaluation.permutations import Permutations
 from ..executors import Map, in_turn, one_blas_thread, threads
+from ..kernels.device import find
+from ..kernels.pairs import strengths, strongest
 from ..validation.parameters import SHARE, check_parameter, seed_of
 from .additive import AdditiveFit
 from .association import tail_p_values
 from .base import Table
-from .permutations import Permutations
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 MAX_PRODUCTS = 2e11  # rows times pairs of columns that take about 20 s on two cores; `needed` and reports scan no more
-BLOCK = 1024  # columns of a block of pairs
+CELLS_OF_BLOCK, CELLS_ON_DEVICE = 2**24, 2**28  # pairs that are computed at once
 MAX_KEPT = 2000  # strongest pairs that are tested one by one
 FIRST_CUT = 9.0  # squared standard errors below which a pair is not kept
 NULL_PAIRS, NULL_DRAWS = 1000, 1000  # random pairs and permutations of r that calibrate the statistic
@@ -66,6 +68,7 @@ def pairs(
     adjust: Any = None,
     task: str = "auto",
     fdr: float = 0.1,
+    device: str = "cpu",
     random_state: Any = None,
     n_jobs: int | None = None,
 ) -> Pairs:
@@ -75,6 +78,9 @@ def pairs(
     ----------
     X, y, groups, sample_weight, strata, adjust, task, fdr, random_state, n_jobs
         As in `associated`. Missing values in X count as average.
+    device : str, default="cpu"
+        Where all pairs are scanned: "cpu", "cuda", or "auto", which is a GPU if there is one. The strongest pairs are
+        then tested on the CPU.
 
     Returns
     -------
@@ -95,10 +101,10 @@ def pairs(
     seed = seed_of(random_state, None)
     run = in_turn if n_jobs in (None, 1) else threads(n_jobs)
     with one_blas_thread():
-        return scan(AdditiveFit.of(table, []), fdr, seed, run)
+        return scan(AdditiveFit.of(table, []), fdr, seed, run, device)
 
 
-def scan(fit: AdditiveFit, fdr: float, seed: int, run: Map = in_turn) -> Pairs:
+def scan(fit: AdditiveFit, fdr: float, seed: int, run: Map = in_turn, device: str = "cpu") -> Pairs:
     """Scan all pairs of columns for what an additive model leaves of y."""
     targets = fit.residuals_on_curved_scales()
     targets -= targets.mean(axis=1, keepdims=True)
@@ -106,19 +112,15 @@ def scan(fit: AdditiveFit, fdr: float, seed: int, run: Map = in_turn) -> Pairs:
     n_pairs = n_columns * (n_columns - 1) // 2
     if not n_pairs:
         return Pairs(np.empty((0, 2), np.int64), np.empty(0), fdr)
-    columns = np.asarray(fit.columns, dtype=np.float32)
-    found = np.concatenate(
-        list(run(lambda block: _strong_pairs(columns, targets, block), gen_batches(n_columns, BLOCK)))
-    )
-    found = found[np.argsort(-found[:, 2], kind="stable")[:MAX_KEPT]]
-    chosen = found[:, :2].astype(np.int64)
+    chosen = _strong_pairs(fit.columns, targets, run, device)[:, :2].astype(np.int64)
     products = _products(fit.columns, chosen)
     observed = _squares(products, targets)
     random = np.random.default_rng([seed, 0xA1])
     sampled = random.integers(0, n_columns, (NULL_PAIRS, 2))
     null_products = _products(fit.columns, sampled[sampled[:, 0] != sampled[:, 1]])
     draws = Permutations.of(targets, fit.table.groups, fit.table.strata, seed)
-    null = [_squares(null_products, permuted.astype(np.float64)) for permuted in draws.draw(0, NULL_DRAWS)]
+    permuted = draws.draw(0, NULL_DRAWS)
+    null = list(run(lambda number: _squares(null_products, permuted[number].astype(np.float64)), range(NULL_DRAWS)))
     p_values = tail_p_values(observed, np.sort(np.concatenate(null)), draws.log_arrangements)
     order = np.argsort(p_values, kind="stable")
     # Benjamini and Hochberg over all pairs; those that were not kept have larger p-values.
@@ -128,23 +130,29 @@ def scan(fit: AdditiveFit, fdr: float, seed: int, run: Map = in_turn) -> Pairs:
     return Pairs(np.sort(chosen[order][named], axis=1), q_values[named], fdr)
 
 
-def _strong_pairs(columns: NDArray[np.float32], targets: Floats, block: slice) -> Floats:
-    """(pairs, 3): columns j < k with j in the block, and an approximate statistic, where it is large."""
-    n_rows = len(columns)
-    scale = (targets**2).sum(axis=1) / n_rows
-    first, others = columns[:, block], columns[:, block.start :]
-    correlations = first.T @ others / n_rows
-    variances = 1 + correlations**2  # of the product of two normal variables
-    strength = np.zeros_like(correlations)
-    for target, deviation in zip(targets.astype(np.float32), np.sqrt(np.maximum(scale * n_rows, 1e-30)), strict=True):
-        sums = (first * (target / np.float32(deviation))[:, None]).T @ others
-        strength += sums**2
-    strength /= variances
-    own = strength[:, : first.shape[1]]
-    own[np.tril_indices(len(own))] = 0.0
-    limit = max(FIRST_CUT, np.partition(strength, -MAX_KEPT, axis=None)[-MAX_KEPT] if strength.size > MAX_KEPT else 0)
-    row, column = np.nonzero(strength >= limit)
-    return np.column_stack([row + block.start, column + block.start, strength[row, column]])
+def _strong_pairs(columns: Floats, targets: Floats, run: Map, device: str) -> Floats:
+    """(pairs, 3): columns j < k and an approximate statistic, of the strongest pairs."""
+    values = np.asarray(columns, dtype=np.float32)
+    lengths = np.sqrt((targets**2).sum(axis=1, keepdims=True))
+    scaled = (targets / np.maximum(lengths, 1e-30)).astype(np.float32)
+    torch_device = find(device)
+    n_cells, n_columns = CELLS_OF_BLOCK if torch_device is None else CELLS_ON_DEVICE, columns.shape[1]
+    blocks = list(gen_batches(n_columns, max(1, n_cells // n_columns)))
+    if torch_device is None:
+        parts = run(
+            lambda block: strongest(strengths(values, scaled, block.start, block.stop), FIRST_CUT, MAX_KEPT), blocks
+        )
+    else:
+        from ..kernels.device.pairs import strongest_pairs
+
+        parts = strongest_pairs(values, scaled, blocks, FIRST_CUT, MAX_KEPT, torch_device)
+    found = np.concatenate(
+        [
+            np.column_stack([row + block.start, column + block.start, value])
+            for block, (row, column, value) in zip(blocks, parts, strict=True)
+        ]
+    )
+    return found[np.argsort(-found[:, 2], kind="stable")[:MAX_KEPT]]
 
 
 def _products(columns: Floats, chosen: Ints) -> Floats:

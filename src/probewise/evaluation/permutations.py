@@ -4,32 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import gammaln, ndtri
-from scipy.stats import rankdata
+from scipy.special import gammaln
 
 from ..kernels import permutations as kernels
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 MIN_GROUPS = 6  # groups of one size that are exchanged among themselves; fewer are joined with those of the next size
-
-
-def normal_scores(values: NDArray[Any]) -> Floats:
-    """Normal quantiles of the ranks of the values, standardized; equal values get equal scores."""
-    scores = ndtri((rankdata(values) - 0.5) / len(values))
-    return np.asarray((scores - scores.mean()) / (scores.std() or 1.0))
-
-
-def weighted_scores(scores: Floats, weights: Floats | None, strata: Ints) -> Floats:
-    """Scores minus their weighted mean in each stratum, times the weights."""
-    weights = np.ones(scores.shape[1]) if weights is None else weights
-    total = np.bincount(strata, weights)
-    means = np.stack([np.bincount(strata, weights * row) / np.where(total > 0, total, 1.0) for row in scores])
-    return np.asarray((scores - means[:, strata]) * weights)
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,6 +84,22 @@ class Permutations:
             out,
         )
         return out
+
+
+def permuted_rows(groups: Ints | None, n_rows: int, seed: int) -> Ints:
+    """For each row, the row whose target it gets in one random permutation.
+
+    In a group that gets the targets of a group of another size, some of them are left out or repeated.
+    """
+    groups = np.arange(n_rows) if groups is None else groups
+    draws = Permutations.of(groups[None].astype(np.float64), groups, np.zeros(n_rows, np.int64), seed)
+    source = draws.draw(0, 1)[0, 0].astype(np.int64)  # the group whose targets each row gets
+    sizes, starts = np.bincount(groups), np.searchsorted(np.sort(groups), np.arange(groups.max() + 1))
+    by_group = np.argsort(groups, kind="stable")
+    place = np.empty(n_rows, np.int64)
+    place[by_group] = np.arange(n_rows) - starts[groups[by_group]]
+    shuffled = np.lexsort((np.random.default_rng(seed).random(n_rows), groups))
+    return np.asarray(shuffled[starts[source] + place % sizes[source]])
 
 
 def _bins(stratum_of: Ints, sizes: Ints) -> tuple[Ints, Ints]:
