@@ -4,6 +4,7 @@ import doctest
 import importlib
 import importlib.util
 import io
+import os
 import pkgutil
 import re
 import shlex
@@ -59,11 +60,12 @@ def test_page(page, tmp_path, monkeypatch, real_data):
     """The blocks of a page run from top to bottom, with shared variables, in a folder that contains ``genes.csv``.
 
     A ``text`` block right after a ``python`` block is its expected output. In a ``console`` block, the lines after a
-    command, if any, are its expected output. ``...`` matches any text.
+    command, if any, are its expected output. ``...`` matches any text. With PROBEWISE_REFRESH=1 in the environment, the
+    outputs on the page are replaced by the new ones.
     """
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("MPLBACKEND", "Agg")
-    text, names, printed = page.read_text(), {"__name__": "__main__"}, None
+    text, names, printed, outdated = page.read_text(), {"__name__": "__main__"}, None, []
     for name in re.findall(r'\bload\("(\w+)"\)', text):
         real_data(name)  # skips the page where the data are missing
         monkeypatch.setenv("PROBEWISE_DATA", str(DATA))
@@ -71,28 +73,36 @@ def test_page(page, tmp_path, monkeypatch, real_data):
     for block in FENCE.finditer(text):
         language, body = block.groups()
         line = text.count("\n", 0, block.start()) + 1
-        if language == "text" and printed is not None:
-            assert_prints(body, printed.getvalue(), f"{page.name}:{line}")
+        if language == "text" and printed is not None and not is_printed(body, printed.getvalue()):
+            outdated.append((line, block.start(2), body, printed.getvalue()))
         printed = None
         if language == "python":
             with redirect_stdout(io.StringIO()) as printed:
                 exec(compile("\n" * line + body, page.name, "exec"), names)
         if language == "console":
-            run_session(body, f"{page.name}:{line}")
+            outdated += [(line, block.start(2) + start, *pair) for start, *pair in outdated_in_session(body)]
+    if os.environ.get("PROBEWISE_REFRESH"):
+        for _, start, expected, new in reversed(outdated):
+            lines = "".join(f"{shown.rstrip()}\n" for shown in new.strip().splitlines())
+            text = text[:start] + lines + text[start + len(expected) :]
+        page.write_text(text)
+    else:
+        messages = [f"{page.name}:{line} prints\n{new}\nnot\n{expected}" for line, _, expected, new in outdated]
+        assert not outdated, "\n".join(messages)
 
 
-def run_session(session, location):
-    for command, expected in re.findall(r"^\$ probewise (.*)\n((?:(?!\$ ).*\n)*)", session, re.MULTILINE):
+def outdated_in_session(session):
+    """Position, text and new text of each output in a console block that is not printed any more."""
+    for match in re.finditer(r"^\$ probewise (.*)\n((?:(?!\$ ).*\n)*)", session, re.MULTILINE):
+        command, expected = match.groups()
         with redirect_stdout(io.StringIO()) as printed:
-            assert run(shlex.split(command, comments=True)) == 0, f"{location}: {command}"
-        if expected.strip():
-            assert_prints(expected, printed.getvalue(), location)
+            assert run(shlex.split(command, comments=True)) == 0, command
+        if expected.strip() and not is_printed(expected, printed.getvalue()):
+            yield match.start(2), expected, printed.getvalue()
 
 
-def assert_prints(expected, printed, location):
-    assert CHECKER.check_output(expected.strip(), printed.strip(), FLAGS), (
-        f"{location} prints\n{printed}\nnot\n{expected}"
-    )
+def is_printed(expected, printed):
+    return CHECKER.check_output(expected.strip(), printed.strip(), FLAGS)
 
 
 @pytest.mark.parametrize("page", PAGES, ids=name_of)
