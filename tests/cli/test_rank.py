@@ -193,7 +193,7 @@ def test_regression_for_fractions_and_by_request(write, rank, refuse):
 
 def test_many_whole_numbers_as_classes_are_pointed_out(write, rank):
     random = np.random.default_rng(0)
-    path = write({"a": random.random(90), "b": random.random(90), "age": np.arange(90) % 30})
+    path = write({"a": random.random(90), "b": random.random(90), "age": 20 + np.arange(90) % 30})
     fast = ["--target", "age", "--method", "daf", "--n-probes", 20, "--n-jobs", 1]
     note = "y has 30 distinct whole numbers and is read as a quantity; if these are classes, give them as text"
     assert note in rank(path, *fast).err

@@ -136,7 +136,9 @@ def test_tests_of_features_are_adjusted(kind):
     assert not associated(X, y, **options).mask[:10].any()
     assert needed(X, y, **options).mask[20]
     assert not needed(X, y, **options).mask[:10].any()
-    assert len(pairs(X, y, **options).pairs) <= 1
+    tables = [confounded(seed, kind=kind, own=1.5) for seed in range(8)]
+    named = [len(pairs(X, y, adjust=C, random_state=0).pairs) > 0 for X, y, C in tables]
+    assert sum(named) <= 3  # a tenth of the tables is allowed; of eight tables, four have pairs once in 200 times
 
 
 @pytest.mark.parametrize("kind", ["numbers", "classes", "survival"])
