@@ -73,8 +73,8 @@ def needed(
     -----
     The ranks of each column and of a numeric y are replaced by normal scores. y is modeled by a sum of lines of all
     columns, shapes of some (the absolute value, or a step) and products of pairs found by `pairs`, plus normal noise.
-    Of two classes, the second is observed where this sum is positive (a probit model); more classes, and two classes
-    with groups or weights, are modeled by their indicators.
+    Classes are modeled by their indicators. For two classes without groups and weights, half of the models are
+    sampled from a probit model instead: the second class is observed where the sum is positive.
     A model without any column has a prior probability of 0.5; the number of terms of the others is geometric with mean
     10. Models are sampled by weighted tempered Gibbs sampling (Zanella and Roberts 2019). Columns that are not found by
     screening have a probability of 0.
@@ -125,11 +125,11 @@ class Posterior:
         scale = n_rows / len(atoms)
         table = fit.table
         gram, products = atoms.T @ atoms * scale, np.ascontiguousarray(atoms.T @ _whitened(fit.targets).T * scale)
-        latent_of = np.empty((0, 0)), np.empty(0), table.strata
-        if has_latent := table.n_classes == 2 and table.weights is None and table.groups is None:
-            latent_of = np.ascontiguousarray(atoms.T), 2.0 * table.target - 1, table.strata
+        models_of_y = [(n_rows, (np.empty((0, 0)), np.empty(0), table.strata))]
+        if table.n_classes == 2 and table.weights is None and table.groups is None:
+            models_of_y.append((0.0, (np.ascontiguousarray(atoms.T), 2.0 * table.target - 1, table.strata)))
         most = max(1, min(MAX_MEMBERS, int(n_rows) // ROWS_PER_MEMBER, len(chosen)))
-        sample = partial(_chain, gram, products, 0.0 if has_latent else n_rows, latent_of, log_prior, most)
+        sample = partial(_chain, gram, products, models_of_y, log_prior, most)
         owners = fit.atoms.owners[chosen]
         columns = np.unique(owners)
         places = np.searchsorted(columns, owners)
@@ -167,13 +167,13 @@ class Posterior:
 def _chain(
     gram: Floats,
     products: Floats,
-    n_rows: float,
-    latent_of: tuple[Floats, Floats, Ints],
+    models_of_y: list[tuple[float, tuple[Floats, Floats, Ints]]],
     log_prior: Floats,
     most: int,
     seed: int,
 ) -> tuple[Ints, Ints, Floats]:
-    """Models, sizes and weights of one chain, after its burn-in."""
+    """Models, sizes and weights of one chain, after its burn-in; the chains take turns in the models of y."""
+    n_rows, latent_of = models_of_y[seed % CHAINS % len(models_of_y)]
     # A model of k atoms has one of (p choose k), about p**k / k!, sets of columns.
     log_size = np.log(np.arange(1, most + 2) * GROWTH)
     log_size[0] = np.log((1 - GROWTH) * (1 - EMPTY) / EMPTY)
