@@ -93,7 +93,8 @@ class DeviceLinear(DeviceScorer):
 
     def _scores(self, batch: Batch) -> Floats:
         scores, pivots = np.empty(len(batch.sizes)), np.empty(len(batch.sizes))
-        for part in gen_batches(len(scores), max(1, BATCH_BYTES // (8 * self.measure.n_tests))):
+        most = max(1, BATCH_BYTES // (8 * self.measure.n_tests))
+        for part in gen_batches(len(scores), most) if len(scores) else ():
             subsets = np.arange(part.start, part.stop)
             predicted = torch.empty((len(subsets), self.measure.n_tests), dtype=torch.float64, device=self.device)
             least = torch.empty(len(subsets), dtype=torch.float64, device=self.device)
