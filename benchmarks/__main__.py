@@ -13,7 +13,7 @@ if __name__ == "__main__":
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"{', '.join(QUICK)} (the default), {', '.join(LONG)}")
     parts = (
         "for scale: million, growth, load or filter; for device: knn, tall, linear, others, default, rounds, "
-        "papers, sparse or memory; "
+        "papers, equal, sparse, agree, memory or pairs; "
     )
     parts += "for how_long: cuda; for discover, trust, precision and tournament: one of their parts; "
     parts += "for unseen: methods, separated by commas"

@@ -2,20 +2,16 @@
 
 Probes per second are measured for complete fits (wall-clock time after compilation): validation, transfer, probes,
 tally and a ledger on disk. ``python -m benchmarks device``; ``--only`` runs one part: ``knn``, ``tall``, ``linear``,
-``others``, ``default``, ``rounds``, ``papers``, ``sparse`` (tables full of ties: crashes, and J against the CPU), or
-``memory`` (reserved memory, a limit on memory, fifteen processes, and the first tournament without cached kernels).
+``others``, ``default``, ``rounds``, ``papers``, or a part of `benchmarks.device_faults`: ``equal``, ``sparse``,
+``agree``, ``memory`` and ``pairs``.
 """
 
-import json
 import os
-import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
 
 import numpy as np
-import scipy.sparse as sp
 import torch
 from scipy.stats import spearmanr
 from sklearn.model_selection import train_test_split
@@ -23,6 +19,7 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import SVC, LinearSVC
 
 from benchmarks.criteria import reuters
+from benchmarks.device_faults import DEVICE, agree, all_pairs, equal, memory, sparse
 from benchmarks.measure import print_table
 from probewise import DAF, Tournament
 from probewise.criteria import KNN, Linear
@@ -31,7 +28,6 @@ from probewise.datasets import load, make_madelon
 from probewise.engine.probes import ProbePlan
 from probewise.stopping import MaxProbes
 
-DEVICE = os.environ.get("PROBEWISE_DEVICE", "cuda")
 DATA = Path(os.environ.get("PROBEWISE_DATA", Path(__file__).parents[2] / "shared" / "data"))
 SIZE_GROUPS = ((1, 2), (3, 7), (8, 10_000))
 
@@ -41,10 +37,10 @@ def main(only=None, small=False):
     print(f"{name}, torch {torch.__version__}")
     seed = int.from_bytes(os.urandom(4), "little")
     print(f"random data from seed {seed}")
-    if torch.cuda.is_available():
+    if torch.cuda.is_available() and only is None:
         print_peak_rates()
     parts = {"knn": knn, "tall": tall, "linear": linear, "others": others, "default": default, "rounds": rounds}
-    parts |= {"papers": papers, "sparse": sparse, "memory": memory}
+    parts |= {"papers": papers, "equal": equal, "sparse": sparse, "agree": agree, "memory": memory, "pairs": all_pairs}
     for part, run in parts.items():
         if only in (None, part):
             run(seed, small)
@@ -230,81 +226,3 @@ def papers(seed, small):
     header = ("data", "probes", "probes per feature", "seconds", "features", "accuracy, first classifier", "second")
     print_table("The four DAF runs of the 2011 paper", header, rows)
     print(f"{total:.1f} s in total, including the transfer of X; the paper: 780 minutes on 8 to 24 threads")
-
-
-def sparse(seed, small):
-    """Tournaments on tables that are mostly zero or full of ties; every row must say that J is that of the CPU."""
-    rng, rows = np.random.default_rng(seed), []
-    shapes = [(50, 1000), (100, 5000), (300, 20_000), (600, 20_000), (1000, 4000), (2000, 20_000), (2000, 100_000)]
-    for n_rows, n_features in shapes[: 3 if small else None]:
-        for kind in ("csr", "dense", "two values", "all zero but one"):
-            X = sp.random(n_rows, n_features, density=0.005, random_state=seed % 2**31, format="csr")
-            if kind == "two values":
-                X = rng.integers(0, 2, (n_rows, n_features)).astype(np.float32)
-            elif kind == "all zero but one":
-                X = np.zeros((n_rows, n_features), np.float32)
-                X[:, 0] = rng.normal(size=n_rows)
-            elif kind == "dense":
-                X = X.toarray()
-            y = np.arange(n_rows) % 2
-            bound = KNN(3).bind(X, y, 3)
-            subsets = ProbePlan(n_features, 100, seed=seed).draw(0, 200)
-            same = bool(np.array_equal(bound(subsets), to_device(bound, DEVICE)(subsets)))
-            started = time.perf_counter()
-            try:
-                Tournament(20, n_probes=4000, device=DEVICE, random_state=0).fit(X, y)
-                words = f"{time.perf_counter() - started:.1f} s"
-            except Exception as error:
-                words = f"FAILED: {str(error).splitlines()[0][:80]}"
-            rows.append((f"{n_rows:,} x {n_features:,}", kind, same, words))
-    print_table("Tables full of ties", ("shape", "values", "J of k-NN is that of the CPU", "tournament"), rows)
-
-
-ONE_FIT = """
-import json, sys, time, numpy as np, torch
-from probewise import Tournament
-fraction, n_fits, device = float(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
-on_gpu = torch.cuda.is_available() and device.startswith("cuda")
-if on_gpu and fraction < 1:
-    torch.cuda.set_per_process_memory_fraction(fraction)
-rng = np.random.default_rng(0)
-X, y = rng.standard_normal((1000, int(sys.argv[5])), dtype=np.float32), np.arange(1000) % 2
-started = time.perf_counter()
-for _ in range(n_fits):
-    fitted = Tournament(20, n_probes=int(sys.argv[4]), device=device, random_state=0).fit(X, y)
-peak, reserved = (torch.cuda.max_memory_allocated(), torch.cuda.memory_reserved()) if on_gpu else (0, 0)
-print(json.dumps([fitted.ranking_.tolist(), peak / 2**30, reserved / 2**30, time.perf_counter() - started]))
-"""
-
-
-def memory(seed, small):
-    """Every row must say that the ranking is the same; reserved memory should be below 1.5 times the peak."""
-    del seed
-    n_probes, n_features = ("40", "50") if small else ("20000", "5000")
-
-    def start(fraction, n_fits, folder):
-        environment = os.environ | {"TRITON_CACHE_DIR": folder}
-        arguments = [sys.executable, "-c", ONE_FIT, str(fraction), str(n_fits), DEVICE, n_probes, n_features]
-        return subprocess.Popen(arguments, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
-
-    with tempfile.TemporaryDirectory() as folder:
-        cases = [
-            ("first tournament, no cached kernels", [(1, 1)]),
-            ("second tournament", [(1, 1)]),
-            ("five fits", [(1, 5)]),
-            ("5% of the memory", [(0.05, 1)]),
-            ("2% of the memory", [(0.02, 1)]),
-            ("fifteen processes", [(1, 1)] * (2 if small else 15)),
-        ]
-        rows, expected = [], None
-        for name, processes in cases:
-            running = [start(fraction, n_fits, folder) for fraction, n_fits in processes]
-            outputs = [process.communicate() for process in running]
-            failed = [err.strip().splitlines()[-1][:80] for _, err in outputs if "Error" in err]
-            done = [json.loads(out) for out, _ in outputs if out]
-            expected = done[0][0] if expected is None and done else expected
-            same = all(ranking == expected for ranking, *_ in done) and not failed
-            most = np.max([numbers[1:] for numbers in done], axis=0) if done else (np.nan,) * 3
-            rows.append((name, same, *(f"{number:.1f}" for number in most), "; ".join(failed[:1])))
-    header = ("case", "same ranking", "peak GiB", "reserved GiB", "seconds", "error")
-    print_table(f"Memory of the GPU, 1,000 x {n_features}", header, rows)

@@ -375,6 +375,8 @@ def run_with(
         except ProbeError as error:
             error.features = _names_in_probe(settings, error.failure.probe)
             raise
+    if on_device:
+        score.free_cache()
     if selector.verbose and getattr(score, "exact_share", 0.0) > MANY_EXACT_TESTS:
         say(selector.verbose, TIES.format(score.exact_share))
     return replace(run, ranked_by=getattr(selector, "coefficient", "regression"))

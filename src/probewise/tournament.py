@@ -22,7 +22,6 @@ from ._probing import (
     prepare,
     run_with,
     set_results,
-    usual_block_size,
 )
 from ._selector import Accepts, RunResultsMixin, Selector
 from .criteria import KNN, Average, Criterion, Linear, NaiveBayes, as_criterion
@@ -257,7 +256,8 @@ class Tournament(RunResultsMixin, Selector):
         else:
             default = np.clip(MAX_PROBES * USUAL_ROWS // data.shape[0], MIN_PROBES, MAX_PROBES)
             n_probes = int(default if self.n_probes == "auto" else self.n_probes)
-            block_size = min(usual_block_size(criterion, score), max(1, n_probes // MAX_BLOCKS))
+            # Also on a GPU, which scores many blocks at once: rounds end at block borders, so they are the same there.
+            block_size = min(criterion.block_size, max(1, n_probes // MAX_BLOCKS))
             schedule = Schedule.of_budget(n_units, n_probes, block_size)
             above = max(100, min(200, n_units // 5))
             if schedule.ends and n_units > above:

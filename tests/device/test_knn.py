@@ -6,6 +6,7 @@ import sys
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from functools import cache
 from pathlib import Path
 
@@ -318,8 +319,11 @@ def test_no_grid_exceeds_the_limits_of_cuda(monkeypatch):
     assert all(grid[0] < 2**31 and max(grid[1:], default=1) <= 65_535 and min(grid) > 0 for grid in grids)
 
 
+@pytest.mark.parametrize(
+    "error", [torch.cuda.OutOfMemoryError(""), RuntimeError("CUBLAS_STATUS_ALLOC_FAILED")], ids=str
+)
 @pytest.mark.parametrize("criterion", [KNN(3), Linear()])
-def test_out_of_memory_halves_the_batch_and_keeps_the_bits(criterion, monkeypatch):
+def test_out_of_memory_halves_the_batch_and_keeps_the_bits(criterion, error, monkeypatch):
     data = make_madelon(90, 20, random_state=0)
     scorer = criterion.bind(data.X, data.y, 3).to("cpu")
     subsets, scores, tried, limit = ProbePlan(20, 9, seed=1).draw(0, 50), scorer._scores, [], {}
@@ -328,7 +332,7 @@ def test_out_of_memory_halves_the_batch_and_keeps_the_bits(criterion, monkeypatc
     def failing(batch):
         tried.append(len(batch.sizes))
         if len(batch.sizes) > limit["most"]:
-            raise torch.OutOfMemoryError("CUDA out of memory")
+            raise error
         return scores(batch)
 
     monkeypatch.setattr(scorer, "_scores", failing)
@@ -338,6 +342,44 @@ def test_out_of_memory_halves_the_batch_and_keeps_the_bits(criterion, monkeypatc
     limit["most"] = 0
     with pytest.raises(MemoryError, match="cpu has too little free memory for a single probe: use device='cpu', fewer"):
         scorer(subsets.indices, subsets.offsets)
+
+
+def test_batches_that_do_not_fit_beside_each_other_run_one_after_the_other(monkeypatch):
+    """Halves of a batch, and then single probes, failed as long as other threads had the memory."""
+    data = make_madelon(60, 20, random_state=0)
+    scorer = KNN(3).bind(data.X, data.y, 3).to("cpu")
+    subsets, scores, running = ProbePlan(20, 9, seed=1).draw(0, 20), scorer._scores, []
+    expected = scorer(subsets.indices, subsets.offsets)
+
+    def failing(batch):
+        running.append(batch)
+        try:
+            time.sleep(0.01)
+            if len(running) > 1:
+                raise torch.cuda.OutOfMemoryError
+            return scores(batch)
+        finally:
+            running.pop()
+
+    monkeypatch.setattr(scorer, "_scores", failing)
+    with ThreadPoolExecutor(6) as pool:
+        for values in pool.map(lambda _: scorer(subsets.indices, subsets.offsets), range(30)):
+            np.testing.assert_array_equal(values, expected)
+
+
+def test_fits_share_their_streams(monkeypatch):
+    """Each fit had its own streams, and torch keeps a cache for each: 41 GiB after a few fits that needed 3.8 GiB."""
+    made = []
+    for name in ("device", "stream"):
+        monkeypatch.setattr(torch.cuda, name, nullcontext)
+    monkeypatch.setattr(torch.cuda, "Stream", made.append)
+    monkeypatch.setattr(columns, "_load_solvers", str)
+    monkeypatch.setattr(columns.Streams, "_free", {})
+    for _ in range(3):
+        streams = columns.Streams("cuda:0")
+        with streams(), streams():
+            pass
+    assert made == ["cuda:0", "cuda:0"]
 
 
 def test_other_failures_of_a_device_say_what_to_do(monkeypatch):

@@ -101,6 +101,15 @@ def test_a_tournament_on_a_device(tmp_path):
     assert resumed.scores_.tobytes() == ours.scores_.tobytes()
 
 
+def test_rounds_end_after_the_same_probes_on_any_device():
+    """On noise the GPU shared 15 of the top 20 features with the CPU: other blocks, and so other rounds."""
+    options = {"n_probes": 6000, "criterion": "linear", "random_state": 0}
+    noise = np.random.default_rng(0).standard_normal((24, 60))
+    cpu, ours = (Tournament(20, **options, device=device).fit(noise, Y[:24]) for device in ("cpu", "torch-cpu"))
+    assert ours.run_.settings.schedule.ends == cpu.run_.settings.schedule.ends
+    np.testing.assert_array_equal(ours.support_, cpu.support_)
+
+
 def test_standard_errors_on_a_device():
     data = make_madelon(n_samples=80, n_features=25, random_state=0)
     options = {"criterion": "knn", "stop": MaxProbes(400), "random_state": 0}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -47,34 +48,43 @@ class DeviceScorer(ABC):
             self.measure = DeviceMeasure(bound, device)
         try:
             self._prepare()
-        except torch.OutOfMemoryError as error:
+        except torch.cuda.OutOfMemoryError as error:
             raise MemoryError(f"{device} has too little free memory for X: {REMEDY}") from error
-        self.streams.synchronize()
+        self.streams.free_cache()  # of what only the preparation needed
 
     @abstractmethod
     def _prepare(self) -> None:
         """Send the tensors that every call needs."""
 
     def __call__(self, indices: NDArray[np.int32], offsets: NDArray[np.int64]) -> Floats:
-        """J of each subset; out of memory, the two halves of the subsets, whose bits do not depend on each other."""
+        """J of each subset. A batch that runs out of memory is scored again after all others, in parts if necessary."""
+        with suppress(torch.cuda.OutOfMemoryError), self.streams():
+            return self._on_stream(indices, offsets)
+        return self._alone(indices, offsets)
+
+    def _alone(self, indices: NDArray[np.int32], offsets: NDArray[np.int64]) -> Floats:
+        """As ``__call__``, beside no other batch. The bits of J do not depend on the other subsets of a part."""
         try:
-            with self.streams():
-                batch = Batch(indices, offsets, self._send(indices), self._send(offsets), np.diff(offsets))
-                return np.asarray(self._scores(batch))
-        except torch.OutOfMemoryError as error:
+            with self.streams.alone():
+                return self._on_stream(indices, offsets)
+        except torch.cuda.OutOfMemoryError as error:
             if len(offsets) <= 2:
                 raise MemoryError(f"{self.device} has too little free memory for a single probe: {REMEDY}") from error
-        except RuntimeError as error:
-            raise RuntimeError(f"{self.device} failed ({error}): {REMEDY}") from error
-        # The error, and with it all tensors of the failed batch, is gone here.
-        self.streams.free_cache()
         middle = len(offsets) // 2
-        start, stop = int(offsets[0]), int(offsets[middle])
-        halves = (
-            (indices[: stop - start], offsets[: middle + 1] - start),
-            (indices[stop - start :], offsets[middle:] - stop),
-        )
-        return np.concatenate([self(*half) for half in halves])
+        stop = int(offsets[middle])
+        first = self._alone(indices[:stop], offsets[: middle + 1])
+        return np.concatenate([first, self._alone(indices[stop:], offsets[middle:] - stop)])
+
+    def _on_stream(self, indices: NDArray[np.int32], offsets: NDArray[np.int64]) -> Floats:
+        try:
+            batch = Batch(indices, offsets, self._send(indices), self._send(offsets), np.diff(offsets))
+            return np.asarray(self._scores(batch))
+        except torch.cuda.OutOfMemoryError:
+            raise
+        except RuntimeError as error:
+            if "out of memory" in str(error) or "ALLOC_FAILED" in str(error):  # of the driver, cuBLAS or cuSOLVER
+                raise torch.cuda.OutOfMemoryError(str(error)) from error
+            raise RuntimeError(f"{self.device} failed ({error}): {REMEDY}") from error
 
     @abstractmethod
     def _scores(self, batch: Batch) -> Floats:

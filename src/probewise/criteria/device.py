@@ -68,6 +68,12 @@ class OnDevice:
 
         threading.Thread(target=score_samples, daemon=True).start()
 
+    def free_cache(self) -> None:
+        """Return the memory of batches that have ended to the GPU, for other processes."""
+        import torch
+
+        torch.cuda.empty_cache()
+
     @property
     def n_devices(self) -> int:
         return count(self.device)

@@ -12,15 +12,16 @@ from sklearn.utils import gen_batches
 from torch import Tensor
 
 from ..engine.probes import Subsets
-from ..kernels.device.columns import send, send_array
+from ..kernels.device.columns import planned_bytes, send, send_array
 from ..kernels.factor import LEAST_PIVOT
 from ..kernels.ridge_sums import SLOPE
 from ..kernels.scores import PROBABILITY, ROC_AUC
 from .base import Floats
 from .base_device import BATCH_BYTES, Batch, DeviceScorer, at_a_time
 
-# A table of subsets takes forty kernel launches, which take longer than the kernels where tables are small.
-TABLE_BYTES, MOST_SUBSETS = 2**30, 2048
+# A table of subsets takes forty kernel launches, which take longer than the kernels where tables are small. The free
+# memory does not count, because the last digits of J depend on the number of subsets in a table.
+MOST_TABLE_BYTES, MOST_SUBSETS = 2**30, 2048
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ class DeviceLinear(DeviceScorer):
         self.n_features, self.n_rows = columns.n_features, folds.n_rows
         centers = None if columns.is_sparse else columns.centers
         XT = send(columns.X, np.arange(self.n_rows), self.device, centers=centers, dtype=torch.float64)
-        self.XT = XT[:, : self.n_rows]
+        self.XT, self.table_bytes = XT[:, : self.n_rows], min(MOST_TABLE_BYTES, planned_bytes(XT.nbytes))
         self.ridge = torch.full((len(XT),), bound.alpha, dtype=torch.float64, device=self.device)
         self.task = Task.of(bound.target.values, bound.target.n_classes, self.device)
         self.exclusions = self.task.exclusions(bound.known, self.device)
@@ -93,7 +94,8 @@ class DeviceLinear(DeviceScorer):
 
     def _scores(self, batch: Batch) -> Floats:
         scores, pivots = np.empty(len(batch.sizes)), np.empty(len(batch.sizes))
-        for part in gen_batches(len(scores), max(1, BATCH_BYTES // (8 * self.measure.n_tests))):
+        most = max(1, BATCH_BYTES // (8 * self.measure.n_tests))
+        for part in gen_batches(len(scores), most) if len(scores) else ():
             subsets = np.arange(part.start, part.stop)
             predicted = torch.empty((len(subsets), self.measure.n_tests), dtype=torch.float64, device=self.device)
             least = torch.empty(len(subsets), dtype=torch.float64, device=self.device)
@@ -107,7 +109,7 @@ class DeviceLinear(DeviceScorer):
 
     def _at_a_time(self, width: int) -> int:
         n_bytes = 8 * (3 * width * (width + self.n_rows) + (6 * len(self.task.outputs) + 4) * self.n_rows)
-        return at_a_time(n_bytes, TABLE_BYTES, MOST_SUBSETS)
+        return at_a_time(n_bytes, self.table_bytes, MOST_SUBSETS)
 
     def _predicted(self, table: Tensor) -> tuple[Tensor, Tensor]:
         """Predictions (subsets, tests) for a table (subsets, width), and the least pivot of each subset."""

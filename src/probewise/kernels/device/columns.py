@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -35,13 +35,17 @@ def free_bytes(device: str) -> int:
     return int(BATCH_SHARE * (free + cached))
 
 
-def batch_bytes(device: str, data_bytes: int) -> int:
-    """Memory of one batch: in proportion to the data, or as the environment says, and within the free memory."""
+def planned_bytes(data_bytes: int) -> int:
+    """Memory planned for one batch: in proportion to the data, or as the environment says."""
     stated = os.environ.get(BATCH_VARIABLE, "")
     if stated and not stated.isdigit():
         raise ValueError(f"{BATCH_VARIABLE}={stated!r} must be a whole number of MiB")
-    most = int(stated) * 2**20 if stated else max(LEAST_BATCH_BYTES, BATCH_PER_DATA * data_bytes)
-    return max(1, min(most, free_bytes(device) // BATCHES_IN_FLIGHT))
+    return int(stated) * 2**20 if stated else max(LEAST_BATCH_BYTES, BATCH_PER_DATA * data_bytes)
+
+
+def batch_bytes(device: str, data_bytes: int) -> int:
+    """The planned memory of one batch, within the free memory."""
+    return max(1, min(planned_bytes(data_bytes), free_bytes(device) // BATCHES_IN_FLIGHT))
 
 
 def require_room(n_bytes: int, device: str, name: str) -> None:
@@ -115,35 +119,61 @@ def memory(device: str) -> int:
 
 
 class Streams:
-    """One CUDA stream per thread, so that the results of one thread do not wait for the work of another."""
+    """CUDA streams: one for each batch in flight, so that no batch waits for the work of another.
+
+    All fits of a process share the streams, because torch keeps a cache of memory for each stream.
+    """
+
+    _free: ClassVar[dict[str, list[Any]]] = {}  # streams of each device that no batch uses
+    _turn, _batches, _n_batches = threading.Lock(), threading.Condition(), 0
 
     def __init__(self, device: str) -> None:
         self.device = device
-        self._local = threading.local()
         if device.startswith("cuda"):
             with _loading:
                 _load_solvers(device)
 
     @contextmanager
     def __call__(self) -> Iterator[None]:
+        """The block runs beside other batches."""
+        with self._turn, self._batches:
+            Streams._n_batches += 1
+        try:
+            with self._stream():
+                yield
+        finally:
+            with self._batches:
+                Streams._n_batches -= 1
+                self._batches.notify_all()
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """The block runs when all other batches have ended, with the memory that they and the cache have freed."""
+        with self._turn:
+            with self._batches:
+                self._batches.wait_for(lambda: not self._n_batches)
+            self.free_cache()
+            with self._stream():
+                yield
+
+    @contextmanager
+    def _stream(self) -> Iterator[None]:
         if not self.device.startswith("cuda"):
             yield
             return
-        if not hasattr(self._local, "stream"):
-            self._local.stream = torch.cuda.Stream(self.device)
-        with torch.cuda.device(self.device), torch.cuda.stream(self._local.stream):
-            yield
+        free = self._free.setdefault(self.device, [])
+        stream = free.pop() if free else torch.cuda.Stream(self.device)
+        try:
+            with torch.cuda.device(self.device), torch.cuda.stream(stream):
+                yield
+        finally:
+            free.append(stream)
 
     def free_cache(self) -> None:
-        """Wait for the work of all threads, and return unused memory to the GPU."""
-        self.synchronize()
-        if self.device.startswith("cuda"):
-            torch.cuda.empty_cache()
-
-    def synchronize(self) -> None:
-        """Wait until everything sent has arrived, so that other threads can use it."""
+        """Wait for everything sent, so that other threads can use it, and return unused memory to the GPU."""
         if self.device.startswith("cuda"):
             torch.cuda.synchronize(self.device)
+            torch.cuda.empty_cache()
 
 
 def padded(indices: Tensor, offsets: Tensor, subsets: Tensor, width: int, fill: int) -> Tensor:

@@ -40,7 +40,9 @@ ROUNDING = 2.0**-17  # error of float32 sums of products, as a share of both squ
 HALF_RANGE = 2.0**-16  # a column with a smaller share of the largest range would lose digits in half precision
 HALF_MAX = 2.0**12  # the largest value after scaling
 EXACT_BYTES = 2**28
-MOST_IN_GRID = 65_535  # CUDA's limit on the second dimension of a grid
+# CUDA's limit on the second dimension of a grid is 65,535. A multiple of 16 keeps parts of a tensor aligned, without
+# which Triton compiles again.
+MOST_IN_GRID = 65_520
 # The features of a subset are read in two pieces whose sizes are powers of two: (first, second), for up to their sum.
 PIECES = ((32, 0), (64, 0), (64, 32), (128, 0), (128, 32), (128, 64), (256, 0))
 # Modes of the search: every row is a group of its own; the rows of each tile are of one group; any groups.
