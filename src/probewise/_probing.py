@@ -6,6 +6,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from inspect import signature
+from itertools import compress
 from typing import Any
 
 import numpy as np
@@ -188,7 +189,7 @@ def prepare(
     # A resumed run keeps the scale that "auto" chose when it began.
     scale = saved.scale if saved and options["scale"] == "auto" else scale_for(options["scale"], complete)
     table = unit_table(scaled(complete, scale, categorical, weights), units, categorical=categorical, names=names)
-    arguments = {"groups": groups, "sample_weight": sample_weight, "adjust": adjust}
+    is_given = groups is not None, weights is not None, adjust is not None
     is_classification = None if y is None else _is_classification(y, criterion)
     found = []
     if getattr(criterion, "task", "auto") == "auto" and is_classification is not None:
@@ -215,7 +216,7 @@ def prepare(
         scale,
         missing,
         uninformative,
-        [name for name, values in arguments.items() if values is not None],
+        list(compress(("groups", "sample_weight", "adjust"), is_given)),
         notes,
         outcome,
         adjust,
@@ -416,28 +417,20 @@ def _warn_if_flat(run: Run) -> None:
         )
 
 
-def _note_on_order(data: Data, ranking: NDArray[np.int64]) -> list[str]:
-    """A sentence, also given as a warning, where rows seem to be in the order of time; none with ``groups``."""
-    if data.groups is not None or data.is_classification is None or isinstance(data.X, Stored):
-        return []
-    if data.y is None or data.y.ndim == 2:
-        return []
-    if REPLICATES in " ".join(data.notes):  # replicates in adjacent rows look like a slow change
-        return []
-    top = np.argsort(ranking, kind="stable")[:N_COMPARED_IN_ORDER]
-    note = note_on_time_order(data.X, data.y, is_classification=data.is_classification, columns=top)
-    if note is None:
-        return []
-    warn(note)
-    return [note]
-
-
 def set_results(selector: Any, run: Run, criterion: Criterion, data: Data) -> None:
     """Set the attributes of a fitted `DAF` or `Tournament`, and warn about what is wrong with the run."""
     selector.run_, selector.criterion_, selector.fit_arguments_ = run, criterion, data.arguments
     selector._data, selector._tests = data, {}
     selector.scores_, selector.ranking_ = run.scores(), run.ranking()
-    selector.notes_ = [*data.notes, *_note_on_order(data, selector.ranking_)]
+    selector.notes_ = list(data.notes)
+    # Replicates in adjacent rows look like a slow change.
+    is_plain = data.groups is None and data.is_classification is not None and not isinstance(data.X, Stored)
+    if is_plain and data.y is not None and data.y.ndim == 1 and REPLICATES not in " ".join(data.notes):
+        top = np.argsort(selector.ranking_, kind="stable")[:N_COMPARED_IN_ORDER]
+        note = note_on_time_order(data.X, data.y, is_classification=bool(data.is_classification), columns=top)
+        if note is not None:
+            selector.notes_.append(note)
+            warn(note)
     _warn_about(run, type(selector).__name__)
 
 

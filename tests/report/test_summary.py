@@ -201,7 +201,7 @@ def pairs_table(n_rows=250):
     random = np.random.default_rng(0)
     X = random.standard_normal((n_rows, 30))
     y = X[:, 0] * X[:, 1] + X[:, 2] + 0.3 * random.standard_normal(n_rows) > 0
-    X[:, 3] = X[:, 2] + 0.2 * random.standard_normal(n_rows)
+    X[:, 3] = X[:, 2] + 0.05 * random.standard_normal(n_rows)
     return X, y
 
 

@@ -18,7 +18,7 @@ from .certainty import Certainty, moderated_errors
 from .ledger import Ledger
 from .probes import ProbePlan, Subsets
 from .regression import Regression
-from .schedule import TournamentPlan, ranked
+from .schedule import TournamentPlan
 from .settings import Settings
 from .tally import COEFFICIENTS, Tally, TallySheet, positions, replay, size_adjusted_tally, size_scaled_tally
 from .units import Units
@@ -85,27 +85,26 @@ class Run:
     def unit_coefficient(self, name: str | None = None) -> tuple[Floats, Floats]:
         """The coefficient of every unit, and its standard error over other probes."""
         name = self.ranked_by if name is None else name
-        if name not in self._coefficients:
-            self._coefficients[name] = self._coefficient(name)
-        return self._coefficients[name]
-
-    def _coefficient(self, name: str) -> tuple[Floats, Floats]:
+        if name in self._coefficients:
+            return self._coefficients[name]
         if self.in_rounds and name != "regression":
             raise ParameterError(f"coefficient={name!r} is not defined for a tournament: use 'regression'")
         check_parameter("coefficient", name, *COEFFICIENTS)
         if name == "regression":
             schedule = self.settings.schedule
             fitted = Regression.of(self.plan, self.ledger) if schedule is None else schedule.fit(self.plan, self.ledger)
-            return fitted.coefficients, fitted.std_errors
-        if name == "daf1":
-            return self.tally.daf1(), self.tally.std_errors("daf1")
-        if name == "daf0":
-            tally = self.tally
-        elif name == "daf0_centered":
-            tally = size_adjusted_tally(self.plan, self.ledger)
+            known = fitted.coefficients, fitted.std_errors
+        elif name == "daf1":
+            known = self.tally.daf1(), self.tally.std_errors("daf1")
         else:
-            tally = size_scaled_tally(self.plan, self.ledger, centered=name == "daf2_centered")
-        return tally.daf0(), tally.std_errors()
+            tally = self.tally
+            if name == "daf0_centered":
+                tally = size_adjusted_tally(self.plan, self.ledger)
+            elif name != "daf0":
+                tally = size_scaled_tally(self.plan, self.ledger, centered=name == "daf2_centered")
+            known = tally.daf0(), tally.std_errors()
+        self._coefficients[name] = known
+        return known
 
     def coefficient(self, name: str | None = None) -> tuple[Floats, Floats]:
         """The coefficient of every feature, and its standard error over other probes."""
@@ -120,9 +119,11 @@ class Run:
     def ranking(self) -> NDArray[np.int64]:
         """Ranks, 1 is best: features of ``keep`` first, then units by their coefficient; a group shares a rank.
 
-        Units whose columns are all constant or empty come last.
+        In a tournament units are ranked by the last round that they were in, then by their coefficient. Units whose
+        columns are all constant or empty come last.
         """
-        units, positions_of_units = self.units, ranked(self.plan, self.unit_coefficient()[0])
+        units, scores = self.units, self.unit_coefficient()[0]
+        positions_of_units = np.argsort(np.lexsort((positions(scores), -self.plan.last_rounds())))
         if self.settings.uninformative is not None and len(self.settings.uninformative):
             is_informative = ~np.isin(units.members.indices, self.settings.uninformative)
             is_last = ~np.logical_or.reduceat(is_informative, units.members.offsets[:-1])

@@ -127,7 +127,7 @@ def summarize(
     >>> summary["ranking"]["columns"]["feature"]
     ['x2', 'x3', 'x0', 'x1']
     >>> summary["sizes"]["suggested"]
-    3
+    2
     """
     findings = findings_of(run, coefficient=coefficient)
     data = (
