@@ -19,6 +19,7 @@ from sklearn.utils import gen_batches
 from ..engine.probes import Subsets
 from ..kernels import columns as kernels
 from ..kernels.jit import read_only
+from ..validation.contents import STRATEGIES
 from ..validation.errors import ParameterError
 from ..validation.stores import Stored, as_dense
 from ..validation.tables import SQUARED, canonical, columns_not_finite, some_columns
@@ -26,7 +27,6 @@ from .base import Floats, Folds, Target
 from .scoring import Measure, ScoresPredictions
 
 Probes = tuple[NDArray[Any], NDArray[np.int32], NDArray[np.int64]]  # XT, rows of XT per subset, offsets
-STRATEGIES = ("mean", "median")
 CELLS_AT_A_TIME = 2**19  # 4 MiB of float64: stays in the cache
 CELLS_HELD = 2**25  # 256 MiB of float64: up to this size a transposed copy of X halves the time to gather a probe
 

@@ -9,21 +9,26 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning, FitFailedWarning
 
 from ..kernels import sums
 from ..stopping import ORDER, VALUE, Look, State, TopKConfidence, Watch
-from ..validation.errors import ParameterError
+from ..validation.errors import ParameterError, warn
 from ..validation.parameters import check_parameter
 from .certainty import Certainty, moderated_errors
 from .ledger import Ledger
 from .probes import ProbePlan, Subsets
-from .regression import Regression
+from .regression import SAME, Regression
 from .schedule import TournamentPlan
 from .settings import Settings
 from .tally import COEFFICIENTS, Tally, TallySheet, positions, replay, size_adjusted_tally, size_scaled_tally
 from .units import Units
 
 Floats = NDArray[np.float64]
+FEWEST_COMPARED = 20  # probes, and features, for which equal scores are unusual
+FEW_ROWS, MANY_ROWS = 200, 2000  # bounds on the rows by which the spread of J is judged
+FLAT = 0.1  # range of J, of which more than half of the probes have the same
+LEADING = 10  # features that people read first
 NextPlan = Callable[[ProbePlan, Ledger, int], ProbePlan]
 
 
@@ -322,3 +327,50 @@ class RunningStats:
             return {item: float(item.top >= len(active)) for item in rules}
         certainty = Certainty.of_tally(tally)
         return {item: certainty.agreement(min(item.top, len(active)), item.overlap) for item in rules}
+
+
+# ---- warnings
+
+
+def warn_about(run: Run, name: str) -> None:
+    """Warn about an interrupted run, failed probes, and features that were in a single probe."""
+    failures, n_probes = run.ledger.failures, run.tally.n_probes
+    _warn_if_flat(run)
+    if run.interrupted:
+        warn(f"{name} was {run.stop_reason}: this is the ranking so far", ConvergenceWarning)
+    best = np.argsort(run.ranking(), kind="stable")[:LEADING]
+    n_single = int((run.feature_tally.counts[best] == 1).sum())
+    if n_single and n_probes > LEADING:  # nobody takes fewer probes for a ranking
+        warn(
+            f"{n_single} of the first {len(best)} features were in a single probe, which says next to nothing: use "
+            "more probes, or larger ones",
+            ConvergenceWarning,
+        )
+    if failures is None:
+        return
+    n_failed = len(failures.probes)
+    message = f"the criterion failed on {n_failed:,} of {n_probes:,} probes, first on {failures.first}"
+    if n_failed == n_probes:
+        raise ParameterError(f"{message}: with J = error_score={failures.error_score} for all probes nothing is ranked")
+    warn(f"{message}; their J is error_score={failures.error_score}", FitFailedWarning)
+
+
+def _warn_if_flat(run: Run) -> None:
+    """Warn where J is the same, or nearly the same, for all probes, so that nothing can be ranked by it."""
+    J = run.ledger.values()
+    if len(J) < FEWEST_COMPARED or run.units.n_units < FEWEST_COMPARED or run.ledger.failures is not None:
+        return
+    low, high = float(J.min()), float(J.max())
+    if high - low <= SAME * max(abs(low), abs(high)):
+        warn(f"J is {low:.6g} for all probes: the scores are tied, and the ranking is the order of the columns")
+        return
+    n_rows = min(run.settings.shape[0], MANY_ROWS)
+    same = np.unique(J, return_counts=True)[1].max() / len(J)
+    is_share = -1 <= low <= high <= 1  # not an error in the units of y
+    is_coarse = same > 0.5 and high - low < FLAT
+    if is_share and (is_coarse or (n_rows >= FEW_ROWS and J.std() < 0.5 / n_rows)):
+        warn(
+            f"J hardly varies between probes (from {low:.5g} to {high:.5g}), so the ranking is mostly noise: models "
+            "predict nearly the same, often the largest class, from all features; for rare classes use Tournament with "
+            "its default scoring, or scoring='roc_auc'"
+        )
