@@ -1015,7 +1015,7 @@ def inclusion_probabilities(gram, products, n_rows, log_prior, log_size, slab):
 
 
 def inclusion_probabilities_for_classes(atoms, signs, log_prior, log_size, slab):
-    """Inclusion probabilities for two classes, with the probability that normal variables have these signs as likelihood."""
+    """Probabilities for two classes; the likelihood is the probability that normal variables have these signs."""
     from scipy.stats import multivariate_normal
 
     n_rows, n_atoms = atoms.shape

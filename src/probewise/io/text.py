@@ -300,9 +300,8 @@ def _complete_header(line: str, lines: Iterator[str]) -> str:
 def empty_source(path: Path, names: list[str], options: TextOptions, decimal: str = ".") -> TextSource:
     """A source without rows; a note says so if a decimal comma was guessed."""
     is_guessed = options.decimal is None and decimal == ","
-    notes = (
-        "numbers are read with decimal commas (decimal=','); use decimal='.' if this is wrong (probewise convert --decimal .)",
-    )
+    remedy = "use decimal='.' (probewise convert --decimal .) if this is wrong"
+    notes = (f"numbers are read with decimal commas (decimal=','); {remedy}",)
     return TextSource(
         path,
         names,
