@@ -22,7 +22,7 @@ from sklearn.preprocessing import MaxAbsScaler
 from benchmarks.measure import machine
 from probewise import DAF, JMI, ReliefF
 from probewise.criteria import KNN, Linear
-from probewise.datasets import load, make_madelon, make_xor
+from probewise.datasets import KnownTruth, load, make_madelon
 from probewise.engine.probes import ProbePlan, Subsets
 from probewise.engine.run import Run
 from probewise.engine.settings import Settings
@@ -35,6 +35,20 @@ HERE = Path(__file__).parent
 MARKS = (500, 1_000, 2_000, 4_000, 8_000, 16_000, 32_000)
 COEFFICIENTS = ("daf0", "daf1", "daf2", "regression")
 FILTERS = {"ReliefF": ReliefF, "JMI": JMI}
+
+
+def make_xor(n_samples, n_features, *, spread=0.3, random_state):
+    """Two classes: whether the signs of two features are equal, each uninformative on its own, among columns of noise.
+
+    The two features are -1 or 1, plus normal noise with deviation ``spread``, scaled to variance 1.
+    """
+    random = np.random.RandomState(random_state)
+    signs = 2.0 * random.randint(0, 2, (n_samples, 2)) - 1.0
+    X = random.standard_normal((n_samples, n_features)).astype(np.float32)
+    informative = random.permutation(n_features)[:2]
+    X[:, informative] = (signs + spread * X[:, informative]) / np.sqrt(1 + spread**2)
+    y = (signs.prod(axis=1) > 0).astype(np.int64)
+    return KnownTruth(X, y, informative.astype(np.int64), [f"f{column}" for column in range(n_features)])
 
 
 @dataclass(frozen=True)

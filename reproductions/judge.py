@@ -61,7 +61,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class Evidence:
-    """What was found for one column: values by split, or a fact; ``short`` says why the search was shorter."""
+    """Our result for one column: values by split, or a fact; ``short`` says why the search was shorter."""
 
     values: NDArray[np.float64] | None = None
     test_to_train: float = 1.0

@@ -1015,7 +1015,7 @@ def inclusion_probabilities(gram, products, n_rows, log_prior, log_size, slab):
 
 
 def inclusion_probabilities_for_classes(atoms, signs, log_prior, log_size, slab):
-    """The same for two classes: a model's likelihood is the probability that normal variables have these signs."""
+    """Probabilities for two classes; the likelihood is the probability that normal variables have these signs."""
     from scipy.stats import multivariate_normal
 
     n_rows, n_atoms = atoms.shape

@@ -140,7 +140,7 @@ def fitted_there(X, y):
 
 @pytest.mark.slow
 def test_a_fit_that_is_a_task_itself_waits_for_no_other_task(client, data):
-    """As many as there are threads: would they wait for tasks of their own, none would get on."""
+    """There is a task for each thread, so tasks that waited for tasks of their own would never finish."""
     import cloudpickle
 
     cloudpickle.register_pickle_by_value(sys.modules[__name__])

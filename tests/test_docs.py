@@ -112,6 +112,14 @@ def test_links_exist(page):
             assert (page.parent / target).exists(), f"{name_of(page)} links to {target}"
 
 
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_included_files_and_benchmarks_exist(page):
+    text = page.read_text()
+    named = [f"benchmarks/{name}.py" for name in re.findall(r"python -m benchmarks ([a-z]\w*)", text)]
+    for path in [*named, *re.findall(r'--8<-- "([^":]+)', text)]:
+        assert (ROOT / path).exists(), f"{name_of(page)} names {path}"
+
+
 def test_cited_version():
     assert f"\nversion: {probewise.__version__}\n" in (ROOT / "CITATION.cff").read_text()
     assert f"version = {{{probewise.__version__}}}" in (ROOT / "docs" / "cite.md").read_text()

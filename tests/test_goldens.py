@@ -35,7 +35,7 @@ def tournament(ledger=None):
 
 
 def printed():
-    """What the command prints, without the times."""
+    """The output of the command, without the times."""
     X, y = data()
     header = ",".join([*(f"f{column:02d}" for column in range(40)), "label"])
     lines = [

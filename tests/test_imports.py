@@ -74,7 +74,7 @@ def imported(path):
 
 
 def _imports_by_name(call):
-    """Whether it is import_module or __import__ of a name that is written there."""
+    """Whether a call is import_module or __import__ of a literal name."""
     function = getattr(call.func, "id", getattr(call.func, "attr", ""))
     is_constant = bool(call.args) and isinstance(call.args[0], ast.Constant)
     return function in ("import_module", "__import__") and is_constant
@@ -127,7 +127,7 @@ def test_every_module_says_what_it_is_for():
 
 @pytest.fixture(scope="module")
 def loaded():
-    """The modules that are there after each of these imports, one after the other in a process of their own."""
+    """The modules that are loaded after each of these imports, in a new process."""
     steps = {
         "us": "import probewise",
         "others": "import sklearn.feature_selection, joblib, numba",

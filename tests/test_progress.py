@@ -120,7 +120,7 @@ def test_the_time_left_counts_what_is_ahead(state, monkeypatch):
 
 
 def test_a_first_block_says_little_of_the_time_left(state, monkeypatch):
-    """What is done once falls on it. It is shown where the next one is far off, and where it is the last."""
+    """It includes one-time work, so it is shown only if the next block is far off, or if there is none."""
     for n_probes, seconds, expected in ((300, 0.9, [60]), (300, 1.1, [50, 60]), (50, 0.9, [50])):
         displayed = []
         show = lambda progress_state, _, displayed=displayed: displayed.append(progress_state.state.n_probes)  # noqa: E731
@@ -289,12 +289,12 @@ def test_a_terminal_shows_a_display_that_goes_away(state, monkeypatch):
 
 
 class ZMQInteractiveShell:
-    """What rich knows a notebook by."""
+    """The class name by which rich recognizes a notebook."""
 
 
 @pytest.fixture
 def notebook(monkeypatch):
-    """What a notebook's one output showed, in order."""
+    """The contents that the output of a notebook cell showed, in order."""
     shown = []
 
     def display(thing, *, display_id=False):

@@ -1,4 +1,4 @@
-"""What holds for every selector: scikit-learn's own checks, and the house's on top."""
+"""Every selector: scikit-learn's own checks, and further ones."""
 
 import pickle
 from copy import copy
@@ -103,7 +103,7 @@ def test_good_features_come_first(selector):
     fitted = clone(selector).set_params(n_features_to_select=2).fit(X, y)
     assert fitted.get_support(indices=True).tolist() == [2, 7]
     assert sorted(fitted.ranking_) == list(range(1, 13))
-    if not isinstance(selector, JMI):  # worth is judged in company there, and grows
+    if not isinstance(selector, JMI):  # its values grow with the number of selected features
         assert fitted.scores_[fitted.ranking_ == 1] == fitted.scores_.max()
     assert fitted.transform(X).shape == (90, 2)
 

@@ -245,7 +245,7 @@ def figure_2(name: str, records: Sequence[Mapping[str, Any]], ours: Numbers) -> 
 
 
 def facts(name: str, X: Floats, y: NDArray[Any], ours: Numbers, evidence: dict[str, dict[str, Evidence]]) -> None:
-    """What is counted once, on one training part."""
+    """Count the numbers that need only one training part."""
     known = published(NAME)
     goal, epsilon = known["Table 1", "threshold", name], float(np.sort(DFE().fit(X, y).scores_)[-THRESHOLD[1]])
     ours["Table 1", "threshold", name] = epsilon

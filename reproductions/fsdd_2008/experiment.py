@@ -217,7 +217,7 @@ def compared(folds: Mapping[str, Mapping[Any, Any]]) -> dict[str, dict[str, Evid
 
 
 def facts(tables: Mapping[str, tuple[Floats, NDArray[Any]]], ours: Numbers, evidence: dict[str, Any]) -> None:
-    """What the paper proves or counts, checked on each data set."""
+    """Check on each data set the statements that the paper proves or counts."""
     random = np.random.default_rng(0)
     for name, (X, y) in tables.items():
         scores = FSDD().fit(X, y).scores_

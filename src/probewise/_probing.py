@@ -6,13 +6,13 @@ from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import partial
 from inspect import signature
+from itertools import compress
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.exceptions import ConvergenceWarning, FitFailedWarning
 
 from . import __version__
 from ._selector import Accepts, n_selected_units
@@ -21,8 +21,7 @@ from .criteria.base import Target, note_on_task, require_trainable, stable_text
 from .criteria.device import DEVICE_BLOCK_SIZE, IN_FLIGHT, MOST_AT_ONCE, ROWS_AT_ONCE, OnDevice, to_device
 from .engine.loop import ProbeError, run_probes
 from .engine.probes import MIN_EXPECTED_SIZE
-from .engine.regression import SAME
-from .engine.run import Run
+from .engine.run import Run, warn_about
 from .engine.schedule import Schedule
 from .engine.settings import COMMAND, Settings
 from .engine.units import NO_COLUMNS, UnitTable, unit_table, units_of
@@ -55,11 +54,7 @@ from .validation.stores import CANNOT_TRAVEL, Stored, is_stored
 from .validation.tables import REMEDY, scaled, some_columns
 
 MAX_NAMED = 10  # features in an error message
-FEWEST_COMPARED = 20  # probes, and features, for which equal scores are unusual
-FEW_ROWS, MANY_ROWS = 200, 2000  # bounds on the rows by which the spread of J is judged
 N_COMPARED_IN_ORDER = 20  # features whose values are followed from row to row
-FLAT = 0.1  # range of J, of which more than half of the probes have the same
-LEADING = 10  # features that people read first
 MANY_EXACT_TESTS = 0.02  # share of k-NN tests decided by exact distances that costs about a tenth of the time
 TIES = (
     "Many ties or outliers: {:.0%} of the k-NN tests needed exact distances, which takes longer. "
@@ -188,7 +183,7 @@ def prepare(
     # A resumed run keeps the scale that "auto" chose when it began.
     scale = saved.scale if saved and options["scale"] == "auto" else scale_for(options["scale"], complete)
     table = unit_table(scaled(complete, scale, categorical, weights), units, categorical=categorical, names=names)
-    arguments = {"groups": groups, "sample_weight": sample_weight, "adjust": adjust}
+    is_given = groups is not None, weights is not None, adjust is not None
     is_classification = None if y is None else _is_classification(y, criterion)
     found = []
     if getattr(criterion, "task", "auto") == "auto" and is_classification is not None:
@@ -215,7 +210,7 @@ def prepare(
         scale,
         missing,
         uninformative,
-        [name for name, values in arguments.items() if values is not None],
+        list(compress(("groups", "sample_weight", "adjust"), is_given)),
         notes,
         outcome,
         adjust,
@@ -397,70 +392,18 @@ def _blocks_at_once(settings: Settings, stop: Rule) -> int:
     return max(1, n_probes // settings.block_size)
 
 
-def _warn_if_flat(run: Run) -> None:
-    """Warn where J is the same, or nearly the same, for all probes, so that nothing can be ranked by it."""
-    J = run.ledger.values()
-    if len(J) < FEWEST_COMPARED or run.units.n_units < FEWEST_COMPARED or run.ledger.failures is not None:
-        return
-    low, high = float(J.min()), float(J.max())
-    if high - low <= SAME * max(abs(low), abs(high)):
-        warn(f"J is {low:.6g} for all probes: the scores are tied, and the ranking is the order of the columns")
-        return
-    n_rows = min(run.settings.shape[0], MANY_ROWS)
-    same = np.unique(J, return_counts=True)[1].max() / len(J)
-    is_share = -1 <= low <= high <= 1  # not an error in the units of y
-    is_coarse = same > 0.5 and high - low < FLAT
-    if is_share and (is_coarse or (n_rows >= FEW_ROWS and J.std() < 0.5 / n_rows)):
-        warn(
-            f"J hardly varies between probes (from {low:.5g} to {high:.5g}), so the ranking is mostly noise: models "
-            "predict nearly the same, often the largest class, from all features; for rare classes use Tournament with "
-            "its default scoring, or scoring='roc_auc'"
-        )
-
-
-def _note_on_order(data: Data, ranking: NDArray[np.int64]) -> list[str]:
-    """A sentence, also given as a warning, where rows seem to be in the order of time; none with ``groups``."""
-    if data.groups is not None or data.is_classification is None or isinstance(data.X, Stored):
-        return []
-    if data.y is None or data.y.ndim == 2:
-        return []
-    if REPLICATES in " ".join(data.notes):  # replicates in adjacent rows look like a slow change
-        return []
-    top = np.argsort(ranking, kind="stable")[:N_COMPARED_IN_ORDER]
-    note = note_on_time_order(data.X, data.y, is_classification=data.is_classification, columns=top)
-    if note is None:
-        return []
-    warn(note)
-    return [note]
-
-
 def set_results(selector: Any, run: Run, criterion: Criterion, data: Data) -> None:
     """Set the attributes of a fitted `DAF` or `Tournament`, and warn about what is wrong with the run."""
     selector.run_, selector.criterion_, selector.fit_arguments_ = run, criterion, data.arguments
     selector._data, selector._tests = data, {}
     selector.scores_, selector.ranking_ = run.scores(), run.ranking()
-    selector.notes_ = [*data.notes, *_note_on_order(data, selector.ranking_)]
-    _warn_about(run, type(selector).__name__)
-
-
-def _warn_about(run: Run, name: str) -> None:
-    """Warn about an interrupted run, failed probes, and features that were in a single probe."""
-    failures, n_probes = run.ledger.failures, run.tally.n_probes
-    _warn_if_flat(run)
-    if run.interrupted:
-        warn(f"{name} was {run.stop_reason}: this is the ranking so far", ConvergenceWarning)
-    best = np.argsort(run.ranking(), kind="stable")[:LEADING]
-    n_single = int((run.feature_tally.counts[best] == 1).sum())
-    if n_single and n_probes > LEADING:  # nobody takes fewer probes for a ranking
-        warn(
-            f"{n_single} of the first {len(best)} features were in a single probe, which says next to nothing: use "
-            "more probes, or larger ones",
-            ConvergenceWarning,
-        )
-    if failures is None:
-        return
-    n_failed = len(failures.probes)
-    message = f"the criterion failed on {n_failed:,} of {n_probes:,} probes, first on {failures.first}"
-    if n_failed == n_probes:
-        raise ParameterError(f"{message}: with J = error_score={failures.error_score} for all probes nothing is ranked")
-    warn(f"{message}; their J is error_score={failures.error_score}", FitFailedWarning)
+    selector.notes_ = list(data.notes)
+    # Replicates in adjacent rows look like a slow change.
+    is_plain = data.groups is None and data.is_classification is not None and not isinstance(data.X, Stored)
+    if is_plain and data.y is not None and data.y.ndim == 1 and REPLICATES not in " ".join(data.notes):
+        top = np.argsort(selector.ranking_, kind="stable")[:N_COMPARED_IN_ORDER]
+        note = note_on_time_order(data.X, data.y, is_classification=bool(data.is_classification), columns=top)
+        if note is not None:
+            selector.notes_.append(note)
+            warn(note)
+    warn_about(run, type(selector).__name__)

@@ -74,6 +74,7 @@ class Selector(SelectorMixin, BaseEstimator):
     ranking_: NDArray[np.int64]
 
     _accepts: Any = Accepts()
+    _sizes_by_name: tuple[str, ...] = ()  # values of ``n_features_to_select`` that are decided after the ranking
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -156,6 +157,8 @@ class Selector(SelectorMixin, BaseEstimator):
         return self.ranking_ <= self._n_selected(len(self.ranking_))
 
     def _n_selected(self, n_features: int) -> int:
+        if isinstance(self.n_features_to_select, str) and self.n_features_to_select in self._sizes_by_name:
+            return n_features
         n_selected = number_of("n_features_to_select", self.n_features_to_select, n_features, "features", "half")
         return max(1, n_features // 2) if n_selected is None else n_selected
 
@@ -221,6 +224,7 @@ class RunResultsMixin:
     size_curve_: SizeCurve
     n_features_to_select: Any
     n_jobs: int | None
+    _sizes_by_name: tuple[str, ...] = (AUTO,)
     _tests: dict[str, Discoveries]
     _data: Any  # of ``fit``; not saved with the selector
 
@@ -329,9 +333,6 @@ class RunResultsMixin:
             selected = np.asarray(self.size_curve_.ranking) <= self.size_curve_.suggested
         selected[self._units.kept] = True
         return selected
-
-    def _n_selected(self, n_features: int) -> int:
-        return n_features if self.n_features_to_select == AUTO else super()._n_selected(n_features)  # type: ignore
 
     def _criterion_input(self, X: Any) -> tuple[Any, Subsets | None]:
         settings, names = self.run_.settings, getattr(self, "feature_names_in_", None)

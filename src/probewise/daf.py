@@ -21,7 +21,7 @@ from ._probing import (
     set_results,
     usual_block_size,
 )
-from ._selector import Accepts, RunResultsMixin, Selector
+from ._selector import AUTO, Accepts, RunResultsMixin, Selector
 from .criteria import as_criterion
 from .engine.settings import DEFAULT_PROBE_SIZE, saved_settings
 from .engine.tally import COEFFICIENTS
@@ -196,6 +196,8 @@ class DAF(RunResultsMixin, Selector):
     random_state: Any = None
     verbose: Any = 0
 
+    _sizes_by_name = (AUTO, STANDS_OUT)
+
     def fit(self, X: Any, y: Any = None, *, groups: Any = None, sample_weight: Any = None, adjust: Any = None) -> DAF:
         """Score probes until the stopping rule says enough.
 
@@ -249,9 +251,6 @@ class DAF(RunResultsMixin, Selector):
         selected = self.stands_out(self.fdr) | (self.ranking_ == 1)
         selected[self._units.kept] = True
         return selected
-
-    def _n_selected(self, n_features: int) -> int:
-        return n_features if self.n_features_to_select == STANDS_OUT else super()._n_selected(n_features)
 
 
 def largest_divisor(number: int, most: int) -> int:

@@ -118,42 +118,6 @@ def _numbered_names(n_features: int) -> list[str]:
     return [f"f{column:0{digits}d}" for column in range(n_features)]
 
 
-def make_xor(
-    n_samples: int = 1000,
-    n_features: int = 500,
-    *,
-    n_pairs: int = 1,
-    spread: float = 0.3,
-    random_state: Any = None,
-) -> KnownTruth:
-    """Generate two classes that depend on pairs of features, each uninformative on its own, among columns of noise.
-
-    The two features of a pair are -1 or 1 with equal probability, plus normal noise, scaled to variance 1. A pair votes
-    for class 1 if its two signs are equal, and the class is the majority vote of the pairs. All other columns are
-    standard normal; the columns are shuffled. ``informative`` lists the columns pair by pair.
-
-    Parameters
-    ----------
-    n_samples, n_features, random_state
-        See `make_madelon`.
-    n_pairs : int, default=1
-        Number of pairs; it must be odd.
-    spread : float, default=0.3
-        Standard deviation of the noise of the pairs.
-    """
-    if n_pairs < 1 or n_pairs % 2 == 0:
-        raise ValueError(f"n_pairs={n_pairs} must be odd, so that the vote of the pairs is never a tie")
-    if n_features < 2 * n_pairs:
-        raise ValueError(f"n_features={n_features} must be at least {2 * n_pairs}, the number of informative features")
-    random = random_of(random_state)
-    signs = 2.0 * random.randint(0, 2, (n_samples, 2 * n_pairs)) - 1.0
-    X = random.standard_normal((n_samples, n_features)).astype(np.float32)
-    informative = random.permutation(n_features)[: 2 * n_pairs]
-    X[:, informative] = (signs + spread * X[:, informative]) / np.sqrt(1 + spread**2)
-    y = (signs[:, ::2] * signs[:, 1::2]).sum(axis=1) > 0
-    return KnownTruth(X, y.astype(np.int64), informative.astype(np.int64), _numbered_names(n_features))
-
-
 @dataclass(frozen=True, eq=False)
 class Dataset:
     """A real data set."""

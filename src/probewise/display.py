@@ -35,7 +35,12 @@ def shortened(text: str) -> str:
 
 def shown(name: str) -> str:
     """The name, shortened, with unprintable characters escaped."""
-    return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in shortened(name))
+    return plain(shortened(name))
+
+
+def plain(text: str) -> str:
+    """The text with escapes in place of characters that cannot be printed."""
+    return "".join(sign if sign.isprintable() else repr(sign)[1:-1] for sign in text)
 
 
 def span(seconds: float) -> str:

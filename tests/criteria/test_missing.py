@@ -85,7 +85,7 @@ def test_with_another_score(name, scoring):
 @strategies
 @pytest.mark.parametrize("scoring", ["accuracy", "balanced_accuracy"])
 def test_many_rows_for_the_features(missing, scoring):
-    """Linear keeps sums of all columns and of the indicators of missing values."""
+    """Linear uses sums of all columns for tables with many rows, but not for columns with missing values."""
     X, y = table(n=400, n_classes=3)
     score = Linear(missing=missing).bind(X, y, scoring=scoring)
     np.testing.assert_allclose(score(SUBSETS), by_sklearn(RidgeClassifier(), missing, X, y, scoring=scoring), rtol=1e-9)

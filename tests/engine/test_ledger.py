@@ -14,7 +14,7 @@ import pytest
 import scipy.sparse as sp
 
 from probewise.engine.fingerprints import fingerprint, settings_digest
-from probewise.engine.ledger import Failures, Ledger, LedgerError
+from probewise.engine.ledger import STOPPED, Failures, Ledger, LedgerError
 
 
 def test_values_and_times_come_back(tmp_path):
@@ -109,7 +109,7 @@ def written(path, n_blocks=40):
             failures = Failures((50 * block + 3,), 0.0, "probe 3 (2 features): J is nan") if block % 7 == 0 else None
             ledger.append(np.random.default_rng(block).uniform(size=50), seconds=block / 10, failures=failures)
         live = {ending: path.with_name(path.name + ending).read_bytes() for ending in ("", "-wal")}
-        ledger.conclude("enough")
+        ledger.note(STOPPED, {"n_probes": ledger.n_probes, "reason": "enough"})
         return ledger.values(), ledger.settings, live
 
 
@@ -227,7 +227,7 @@ def test_failures_and_the_end_come_back(tmp_path):
         ledger.append([1.0, 0.0], seconds=0, failures=Failures((1,), 0.0, "probe 1 (3 features): J is nan"))
         ledger.append([2.0], seconds=0)
         ledger.append([0.0], seconds=0, failures=Failures((3,), 0.0, "probe 3 (1 feature): J is inf"))
-        ledger.conclude("enough")
+        ledger.note(STOPPED, {"n_probes": ledger.n_probes, "reason": "enough"})
         assert ledger.failures == Failures((1, 3), 0.0, "probe 1 (3 features): J is nan")
     with Ledger(tmp_path / "run", {}) as again:
         assert again.failures == ledger.failures

@@ -8,7 +8,10 @@ from probewise.datasets import make_madelon
 from probewise.engine.ledger import Ledger
 from probewise.engine.probes import ProbePlan
 from probewise.engine.regression import Design
-from probewise.engine.schedule import Schedule, TournamentPlan, ranked
+from probewise.engine.run import Run
+from probewise.engine.schedule import Schedule, TournamentPlan
+from probewise.engine.settings import Settings
+from probewise.engine.tally import Tally
 
 MADELON = make_madelon(n_samples=250, n_features=120, random_state=3)
 
@@ -82,9 +85,11 @@ def test_only_regression_is_a_coefficient_of_a_tournament(whole):
         whole.run_.coefficient("daf0")[0]
 
 
-def test_ranked_puts_later_rounds_first():
-    plan = TournamentPlan(4, 2).with_round(50, np.array([1, 2]))
-    assert ranked(plan, np.array([9.0, 1.0, 2.0, 8.0])).tolist() == [2, 1, 0, 3]
+def test_the_ranking_puts_later_rounds_first():
+    plan, scores = TournamentPlan(4, 2).with_round(50, np.array([1, 2])), np.array([9.0, 1.0, 2.0, 8.0])
+    known = {"regression": (scores, scores)}
+    run = Run(plan, Ledger(), Tally.empty(4), Settings.of_features(4), ranked_by="regression", _coefficients=known)
+    assert run.ranking().tolist() == [3, 2, 1, 4]
 
 
 def test_a_plain_plan_is_left_alone():

@@ -13,7 +13,8 @@ from probewise.report import summarize
 from probewise.report.html import render_html
 from probewise.report.markdown import render_markdown
 from probewise.stopping import MaxProbes
-from probewise.validation.survival import Survival, outcome_array
+from probewise.validation.parameters import outcome_array
+from probewise.validation.survival import Survival
 
 DTYPE = [("died", "?"), ("days", "f8")]
 

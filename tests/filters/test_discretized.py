@@ -176,7 +176,7 @@ def test_real_genes(name, real_data):
 
 
 def test_madelon_by_jmi():
-    """The clusters show only in company: JMI finds all of it, MRMR, which judges pairs without the class, does not."""
+    """JMI finds all features that are informative in combination; MRMR, which ignores the class in pairs, does not."""
     data = make_madelon(2000, random_state=0)
     found = {type(s).__name__: set(s.fit(data.X, data.y).order_) & set(data.informative) for s in (JMI(20), MRMR(20))}
     assert len(found["JMI"]) == 20

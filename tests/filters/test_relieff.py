@@ -35,7 +35,7 @@ def awkward(seed, n_classes=None):
 
 
 def form(X, seed):
-    """The same table in another layout or type, if that can hold it."""
+    """A copy of the table in another layout, or in another type if that can hold it."""
     kinds = [np.asarray, np.asfortranarray, sp.csr_matrix, sp.csc_matrix, sp.csc_array]
     if (np.float32(X) == X).all():
         kinds += [np.float32, lambda X: np.asfortranarray(X, dtype=np.float32), lambda X: sp.csr_matrix(np.float32(X))]

@@ -201,7 +201,7 @@ def pairs_table(n_rows=250):
     random = np.random.default_rng(0)
     X = random.standard_normal((n_rows, 30))
     y = X[:, 0] * X[:, 1] + X[:, 2] + 0.3 * random.standard_normal(n_rows) > 0
-    X[:, 3] = X[:, 2] + 0.2 * random.standard_normal(n_rows)
+    X[:, 3] = X[:, 2] + 0.05 * random.standard_normal(n_rows)
     return X, y
 
 
@@ -517,7 +517,7 @@ def test_a_study_without_finished_trials_is_refused(study, tmp_path):
 
 @pytest.mark.slow
 def test_madelon_stands_out():
-    """At most one of the features that stand out is noise."""
+    """Hardly more than a tenth of the features that stand out are noise."""
     data = make_madelon(400, 60, random_state=0)
     summary = summarize(DAF(stop=MaxProbes(3000), random_state=0).fit(data.X, data.y), data.X, data.y)
     columns = summary["ranking"]["columns"]

@@ -96,7 +96,7 @@ def test_lymphoma_is_built_from_its_matrix(real_data, tmp_path):
 
 @pytest.mark.shared_data
 def test_the_numbers_of_gisette_are_recovered(real_data, tmp_path):
-    """As in LIBSVM's copy: scaled by a number that is not stored, six digits, zeros and constant features left out."""
+    """LIBSVM's copy is scaled by a number that is not stored, has six digits, and lacks zeros and constant features."""
     known = real_data("gisette_valid")
     largest = np.where(known["X"].max(axis=0) > 991, 999, 991)
     ambiguous = known["scale_uncertain_features"]

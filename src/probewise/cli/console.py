@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..display import plain
 from ..report.ranking_table import (
     INTERVAL_ENDS,
     TOP,
@@ -424,11 +425,6 @@ def _print_table(header: Sequence[str], rows: Sequence[Sequence[str]], *, name_c
 
 def _print_plain(line: str) -> None:
     console().print(line, highlight=False, markup=False, emoji=False)
-
-
-def plain(text: str) -> str:
-    """The text with escapes in place of characters that cannot be printed."""
-    return "".join(character if character.isprintable() else repr(character)[1:-1] for character in text)
 
 
 def _number(value: float, decimals: int) -> str:

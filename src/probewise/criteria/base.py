@@ -277,11 +277,6 @@ class Folds:
         """Tests of each split."""
         return [slice(start, stop) for start, stop in pairwise(self.borders.tolist())]
 
-    @property
-    def row_order(self) -> NDArray[np.int64]:
-        """All rows, sorted by fold if every row is tested once."""
-        return self.order if self.is_partition else np.arange(self.n_rows)
-
     @cached_property
     def is_partition(self) -> bool:
         """Whether every row is tested once, by a model trained on all rows of the other folds."""

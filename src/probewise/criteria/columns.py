@@ -12,11 +12,14 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.impute import SimpleImputer
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils import gen_batches
 
 from ..engine.probes import Subsets
 from ..kernels import columns as kernels
 from ..kernels.jit import read_only
+from ..validation.contents import STRATEGIES
 from ..validation.errors import ParameterError
 from ..validation.stores import Stored, as_dense
 from ..validation.tables import SQUARED, canonical, columns_not_finite, some_columns
@@ -24,7 +27,6 @@ from .base import Floats, Folds, Target
 from .scoring import Measure, ScoresPredictions
 
 Probes = tuple[NDArray[Any], NDArray[np.int32], NDArray[np.int64]]  # XT, rows of XT per subset, offsets
-STRATEGIES = ("mean", "median")
 CELLS_AT_A_TIME = 2**19  # 4 MiB of float64: stays in the cache
 CELLS_HELD = 2**25  # 256 MiB of float64: up to this size a transposed copy of X halves the time to gather a probe
 
@@ -191,6 +193,11 @@ def about_middles(X: Any) -> Any:
     return sp.hstack([X[:, rest], shifted], format="csc")[:, order]
 
 
+def on_scaled_columns(*model: Any) -> Any:
+    """A pipeline that fills missing values with the median and standardizes the columns, before the model, if any."""
+    return make_pipeline(SimpleImputer(strategy="median", keep_empty_features=True), StandardScaler(), *model)
+
+
 def require_fillable(X: Any, missing: Any) -> None:
     """Refuse an unknown strategy for missing values, and missing values in sparse X that have to be filled."""
     if missing is None:
@@ -223,8 +230,9 @@ class Missing:
 
     @classmethod
     def in_columns(cls, X: Any, folds: Folds, missing: str | None) -> tuple[SubsetColumns, Missing]:
-        """The columns of X in the order of the folds, and the missing values in them."""
-        columns = SubsetColumns(X, folds.row_order, missing=missing is not None)
+        """The columns of X, and the missing values in them; rows are in fold order if each is tested once."""
+        order = folds.order if folds.is_partition else np.arange(folds.n_rows)
+        columns = SubsetColumns(X, order, missing=missing is not None)
         incomplete = np.flatnonzero(columns.is_incomplete)
         if len(incomplete) and folds.is_loo:
             refuse_filling(missing, "cv='loo'")

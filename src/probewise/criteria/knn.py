@@ -153,7 +153,9 @@ class BoundKNN(BoundToColumns):
             tested = slice(tests[fold] - tests[0], tests[fold + 1] - tests[0])
             own = np.empty((1, n_targets * (tested.stop - tested.start)))
             layout = Layout(tests[fold : fold + 2], trains[fold : fold + 2], train, False, False)
-            kernels.vote_probes((XT, *extents(XT)), probe, layout, self.n_neighbors, self.targets, precision, own)
+            kernels.vote_probes(
+                (XT, *kernels.extents(XT)), probe, layout, self.n_neighbors, self.targets, precision, own
+            )
             predicted.reshape(n_targets, -1)[:, tested] = own.reshape(n_targets, -1)
         return float(self.score(predicted)[0])
 
@@ -205,7 +207,7 @@ class BoundKNN(BoundToColumns):
         """XT and its `extents`, which are computed once if XT is kept."""
         known: tuple[Any, ...] | None = self.__dict__.get("_extents")
         if known is None or known[0] is not XT:
-            known = self.__dict__["_extents"] = XT, *extents(XT)
+            known = self.__dict__["_extents"] = XT, *kernels.extents(XT)
         return known
 
     def __getstate__(self) -> dict[str, Any]:
@@ -217,10 +219,3 @@ class BoundKNN(BoundToColumns):
         from .knn_device import DeviceKNN
 
         return DeviceKNN(self, device)
-
-
-def extents(XT: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.bool_]]:
-    """Center, largest distance from it, and whether all values are whole, of each feature."""
-    centers, reach, is_whole = np.empty(len(XT), XT.dtype), np.empty(len(XT), XT.dtype), np.empty(len(XT), bool)
-    kernels.extents(XT, centers, reach, is_whole)
-    return centers, reach, is_whole

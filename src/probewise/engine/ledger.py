@@ -149,10 +149,6 @@ class Ledger:
             connection.execute("PRAGMA wal_checkpoint(PASSIVE)")
         self._checkpointed = time.monotonic()
 
-    def conclude(self, reason: str) -> None:
-        """Store why the run stopped, if the file can be written."""
-        self.note(STOPPED, {"n_probes": self.n_probes, "reason": reason})
-
     def note(self, name: str, value: Any) -> None:
         """Store a plain JSON value with the settings, if the file can be written."""
         self.settings[name] = value

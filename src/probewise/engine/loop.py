@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from ..executors import ClusterError, Map, serial
 from ..kernels.jit import notice
 from ..stopping import VALUE, Rule, State
-from .ledger import Failures, Ledger, LedgerError, LedgerWriteError
+from .ledger import STOPPED, Failures, Ledger, LedgerError, LedgerWriteError
 from .probes import ProbePlan, Subsets
 from .run import NextPlan, Run, RunningStats
 from .settings import Settings
@@ -116,7 +116,7 @@ def run_probes(
     finally:
         getattr(results, "close", bool)()
     reason = stop.reason(state) if interruption is None else interruption
-    ledger.conclude(reason)
+    ledger.note(STOPPED, {"n_probes": ledger.n_probes, "reason": reason})
     tally = stats.whole.view()  # not written to any more
     settings = Settings.of_features(plan.n_features) if settings is None else settings
     return Run(stats.plan, ledger, tally, settings, reason, interruption is not None)

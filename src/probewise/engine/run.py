@@ -9,21 +9,26 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.exceptions import ConvergenceWarning, FitFailedWarning
 
 from ..kernels import sums
 from ..stopping import ORDER, VALUE, Look, State, TopKConfidence, Watch
-from ..validation.errors import ParameterError
+from ..validation.errors import ParameterError, warn
 from ..validation.parameters import check_parameter
 from .certainty import Certainty, moderated_errors
 from .ledger import Ledger
 from .probes import ProbePlan, Subsets
-from .regression import Regression
-from .schedule import TournamentPlan, ranked
+from .regression import SAME, Regression
+from .schedule import TournamentPlan
 from .settings import Settings
 from .tally import COEFFICIENTS, Tally, TallySheet, positions, replay, size_adjusted_tally, size_scaled_tally
 from .units import Units
 
 Floats = NDArray[np.float64]
+FEWEST_COMPARED = 20  # probes, and features, for which equal scores are unusual
+FEW_ROWS, MANY_ROWS = 200, 2000  # bounds on the rows by which the spread of J is judged
+FLAT = 0.1  # range of J, of which more than half of the probes have the same
+LEADING = 10  # features that people read first
 NextPlan = Callable[[ProbePlan, Ledger, int], ProbePlan]
 
 
@@ -85,27 +90,26 @@ class Run:
     def unit_coefficient(self, name: str | None = None) -> tuple[Floats, Floats]:
         """The coefficient of every unit, and its standard error over other probes."""
         name = self.ranked_by if name is None else name
-        if name not in self._coefficients:
-            self._coefficients[name] = self._coefficient(name)
-        return self._coefficients[name]
-
-    def _coefficient(self, name: str) -> tuple[Floats, Floats]:
+        if name in self._coefficients:
+            return self._coefficients[name]
         if self.in_rounds and name != "regression":
             raise ParameterError(f"coefficient={name!r} is not defined for a tournament: use 'regression'")
         check_parameter("coefficient", name, *COEFFICIENTS)
         if name == "regression":
             schedule = self.settings.schedule
             fitted = Regression.of(self.plan, self.ledger) if schedule is None else schedule.fit(self.plan, self.ledger)
-            return fitted.coefficients, fitted.std_errors
-        if name == "daf1":
-            return self.tally.daf1(), self.tally.std_errors("daf1")
-        if name == "daf0":
-            tally = self.tally
-        elif name == "daf0_centered":
-            tally = size_adjusted_tally(self.plan, self.ledger)
+            known = fitted.coefficients, fitted.std_errors
+        elif name == "daf1":
+            known = self.tally.daf1(), self.tally.std_errors("daf1")
         else:
-            tally = size_scaled_tally(self.plan, self.ledger, centered=name == "daf2_centered")
-        return tally.daf0(), tally.std_errors()
+            tally = self.tally
+            if name == "daf0_centered":
+                tally = size_adjusted_tally(self.plan, self.ledger)
+            elif name != "daf0":
+                tally = size_scaled_tally(self.plan, self.ledger, centered=name == "daf2_centered")
+            known = tally.daf0(), tally.std_errors()
+        self._coefficients[name] = known
+        return known
 
     def coefficient(self, name: str | None = None) -> tuple[Floats, Floats]:
         """The coefficient of every feature, and its standard error over other probes."""
@@ -120,9 +124,11 @@ class Run:
     def ranking(self) -> NDArray[np.int64]:
         """Ranks, 1 is best: features of ``keep`` first, then units by their coefficient; a group shares a rank.
 
-        Units whose columns are all constant or empty come last.
+        In a tournament units are ranked by the last round that they were in, then by their coefficient. Units whose
+        columns are all constant or empty come last.
         """
-        units, positions_of_units = self.units, ranked(self.plan, self.unit_coefficient()[0])
+        units, scores = self.units, self.unit_coefficient()[0]
+        positions_of_units = np.argsort(np.lexsort((positions(scores), -self.plan.last_rounds())))
         if self.settings.uninformative is not None and len(self.settings.uninformative):
             is_informative = ~np.isin(units.members.indices, self.settings.uninformative)
             is_last = ~np.logical_or.reduceat(is_informative, units.members.offsets[:-1])
@@ -321,3 +327,50 @@ class RunningStats:
             return {item: float(item.top >= len(active)) for item in rules}
         certainty = Certainty.of_tally(tally)
         return {item: certainty.agreement(min(item.top, len(active)), item.overlap) for item in rules}
+
+
+# ---- warnings
+
+
+def warn_about(run: Run, name: str) -> None:
+    """Warn about an interrupted run, failed probes, and features that were in a single probe."""
+    failures, n_probes = run.ledger.failures, run.tally.n_probes
+    _warn_if_flat(run)
+    if run.interrupted:
+        warn(f"{name} was {run.stop_reason}: this is the ranking so far", ConvergenceWarning)
+    best = np.argsort(run.ranking(), kind="stable")[:LEADING]
+    n_single = int((run.feature_tally.counts[best] == 1).sum())
+    if n_single and n_probes > LEADING:  # nobody takes fewer probes for a ranking
+        warn(
+            f"{n_single} of the first {len(best)} features were in a single probe, which says next to nothing: use "
+            "more probes, or larger ones",
+            ConvergenceWarning,
+        )
+    if failures is None:
+        return
+    n_failed = len(failures.probes)
+    message = f"the criterion failed on {n_failed:,} of {n_probes:,} probes, first on {failures.first}"
+    if n_failed == n_probes:
+        raise ParameterError(f"{message}: with J = error_score={failures.error_score} for all probes nothing is ranked")
+    warn(f"{message}; their J is error_score={failures.error_score}", FitFailedWarning)
+
+
+def _warn_if_flat(run: Run) -> None:
+    """Warn where J is the same, or nearly the same, for all probes, so that nothing can be ranked by it."""
+    J = run.ledger.values()
+    if len(J) < FEWEST_COMPARED or run.units.n_units < FEWEST_COMPARED or run.ledger.failures is not None:
+        return
+    low, high = float(J.min()), float(J.max())
+    if high - low <= SAME * max(abs(low), abs(high)):
+        warn(f"J is {low:.6g} for all probes: the scores are tied, and the ranking is the order of the columns")
+        return
+    n_rows = min(run.settings.shape[0], MANY_ROWS)
+    same = np.unique(J, return_counts=True)[1].max() / len(J)
+    is_share = -1 <= low <= high <= 1  # not an error in the units of y
+    is_coarse = same > 0.5 and high - low < FLAT
+    if is_share and (is_coarse or (n_rows >= FEW_ROWS and J.std() < 0.5 / n_rows)):
+        warn(
+            f"J hardly varies between probes (from {low:.5g} to {high:.5g}), so the ranking is mostly noise: models "
+            "predict nearly the same, often the largest class, from all features; for rare classes use Tournament with "
+            "its default scoring, or scoring='roc_auc'"
+        )

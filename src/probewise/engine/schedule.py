@@ -89,11 +89,6 @@ class TournamentPlan(ProbePlan):
                 yield ProbePlan(len(part.active), largest, self.inclusion, self.seed), part.active, low, high
 
 
-def ranked(plan: ProbePlan, scores: Floats) -> NDArray[np.int64]:
-    """Positions from 0: features of the last round by score, then features dropped in earlier rounds, latest first."""
-    return np.argsort(np.lexsort((positions(scores), -plan.last_rounds())))
-
-
 @dataclass(frozen=True, eq=False)
 class Schedule:
     """The rounds of a tournament: when each round ends and which features stay.

@@ -22,7 +22,6 @@ from .schedule import Schedule, TournamentPlan
 from .units import Units
 
 Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 DEFAULT_PROBE_SIZE = 200
 COMMAND: ContextVar[list[str] | None] = ContextVar("COMMAND", default=None)
 IDENTITY = ("seed", "inclusion", "criterion", "scoring", "data", "target", "folds", "sample_weight", "adjust", "scale")

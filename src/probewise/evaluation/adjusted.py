@@ -12,10 +12,11 @@ from sklearn.linear_model import LogisticRegression, RidgeCV
 
 from ..criteria import Scorer
 from ..criteria.base import Floats, Target
+from ..criteria.columns import on_scaled_columns
 from .covariates import Covariates
 from .nested import CONVINCING, PENALTIES, NestedScore
 from .subsets import SubsetScorer
-from .survival import CoxModel, on_scaled_columns
+from .survival import CoxModel
 
 
 @dataclass(frozen=True, eq=False)

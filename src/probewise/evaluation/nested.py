@@ -15,9 +15,9 @@ from sklearn.model_selection import GroupKFold, StratifiedGroupKFold
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
 
 from ..criteria.base import Target
+from ..criteria.columns import on_scaled_columns
 from ..validation.errors import warn
-from ..validation.parameters import check_parameter, whole_number
-from ..validation.survival import outcome_array
+from ..validation.parameters import check_parameter, outcome_array, whole_number
 from ..validation.tables import is_frame
 from .permutations import permuted_rows
 from .sizes import (
@@ -38,7 +38,7 @@ from .sizes import (
     suggested_size,
     warn_if_groups_missing,
 )
-from .survival import held_out_risk, on_scaled_columns
+from .survival import held_out_risk
 
 MIN_PROBES = 1000  # of a nested run; with fewer it would be another method
 REPEATS, FEW_ROWS = 3, 500  # more repeats add little, because they share their rows

@@ -20,9 +20,8 @@ from ..engine.probes import Subsets
 from ..executors import require_complete
 from ..stopping import MaxProbes
 from ..validation.errors import warn
-from ..validation.parameters import is_whole
+from ..validation.parameters import is_whole, outcome_array
 from ..validation.stores import Stored
-from ..validation.survival import outcome_array
 from ..validation.tables import is_frame
 from .covariates import Covariates
 from .subsets import SubsetScorer as SubsetScorer

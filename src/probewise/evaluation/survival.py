@@ -10,12 +10,10 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.stats import CensoredData, ecdf
-from sklearn.impute import SimpleImputer
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 from sklearn.utils import gen_batches
 
 from ..criteria.base import Criterion, Floats, Folds, Target
+from ..criteria.columns import on_scaled_columns
 from ..engine.probes import Subsets
 from ..validation.errors import ParameterError
 from ..validation.survival import Survival
@@ -103,11 +101,6 @@ def adjusted_residuals(outcome: Survival, covariates: Floats) -> Floats:
     outcome.residuals()  # refuses outcomes without events
     line = Cox.fit(covariates, outcome, 1e-3).risk(covariates)
     return outcome.residuals(np.exp(np.clip(line - line.mean(), -LARGEST_EXPONENT, LARGEST_EXPONENT)))
-
-
-def on_scaled_columns(*model: Any) -> Any:
-    """A pipeline that fills missing values with the median and standardizes the columns, before the model, if any."""
-    return make_pipeline(SimpleImputer(strategy="median", keep_empty_features=True), StandardScaler(), *model)
 
 
 def held_out_risk(X: Floats, outcome: Survival, train: Any, test: Any, weights: Floats | None = None) -> Floats:

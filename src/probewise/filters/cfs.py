@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 from ..engine.tally import positions
 from ..validation.errors import ParameterError
 from ..validation.parameters import check_parameter, whole_number
-from .discretized import Floats, StepwiseFilter
+from .discretized import Floats, SubsetFilter
 
 Correlations = Callable[[int], Floats]  # maps a feature to its correlations with all features
 
 
 @dataclass(eq=False, repr=False)
-class CFS(StepwiseFilter):
+class CFS(SubsetFilter):
     """Search for the subset with the highest merit; the search determines the number of features.
 
     Merit(S) = k r_cf / sqrt(k + k (k - 1) r_ff), where k is the number of features, r_cf the mean symmetrical
@@ -76,15 +76,11 @@ class CFS(StepwiseFilter):
     [2, 3]
     """
 
-    n_features_to_select = None
-
     _: KW_ONLY
     discretization: str | int = "mdl"
     search: str = "best_first"
     start: str = "empty"
     max_stale: int = 5
-
-    _takes_numbers = True
 
     def fit(self, X: Any, y: Any) -> CFS:
         """Discretize the features, then search."""
@@ -111,9 +107,6 @@ class CFS(StepwiseFilter):
             others = np.delete(np.arange(codes.n_columns), feature)
             self._update_redundancy(others, correlations(feature)[others], feature)
         return self
-
-    def _n_selected(self, n_features: int) -> int:
-        return len(self.order_) if hasattr(self, "order_") else n_features
 
 
 @dataclass(frozen=True)

@@ -145,6 +145,16 @@ class StepwiseFilter(DiscretizedFilter):
         return f"{sentence}, {self.redundancy_[column]:.2f} like {names[partner]} (rank {self.ranking_[partner]})"
 
 
+class SubsetFilter(StepwiseFilter):
+    """Base class of filters that determine the number of features themselves."""
+
+    n_features_to_select = None
+    _takes_numbers = True
+
+    def _n_selected(self, n_features: int) -> int:
+        return len(self.order_) if hasattr(self, "order_") else n_features
+
+
 def first_best(values: Floats, is_candidate: NDArray[np.bool_]) -> int:
     """The lowest candidate column with the largest value; values that differ only by rounding count as equal."""
     values = np.where(is_candidate, values, -np.inf)

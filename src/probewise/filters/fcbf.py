@@ -10,11 +10,11 @@ import numpy as np
 from ..engine.tally import positions
 from ..validation.errors import ParameterError
 from ..validation.parameters import is_finite
-from .discretized import StepwiseFilter
+from .discretized import SubsetFilter
 
 
 @dataclass(eq=False, repr=False)
-class FCBF(StepwiseFilter):
+class FCBF(SubsetFilter):
     """Select features by their information about the class, without those that a better feature makes redundant.
 
     Features are visited in descending order of SU(f, C), the symmetrical uncertainty with the class. When f is
@@ -58,13 +58,9 @@ class FCBF(StepwiseFilter):
     [2, 3]
     """
 
-    n_features_to_select = None
-
     _: KW_ONLY
     threshold: float = 0.0
     discretization: str | int = "mdl"
-
-    _takes_numbers = True
 
     def fit(self, X: Any, y: Any) -> FCBF:
         """Discretize the features, then select one at a time."""
@@ -84,6 +80,3 @@ class FCBF(StepwiseFilter):
                 is_candidate[others[similarity >= with_class[others]]] = False
         self._rank_by_order(order, with_class)
         return self
-
-    def _n_selected(self, n_features: int) -> int:
-        return len(self.order_) if hasattr(self, "order_") else n_features

@@ -183,7 +183,7 @@ def _refuse_other_decimal(bad_cells: Sequence[tuple[int, str]], decimal: str) ->
             name = "comma" if other == "," else "point"
             raise TableError(
                 f"{_cell_in_words(row, cell)} is a number only if the {name} is the decimal mark: use "
-                f"decimal={other!r}, or write all numbers in the same way"
+                f"decimal={other!r} (probewise convert --decimal {other}), or write all numbers in the same way"
             )
 
 
@@ -300,7 +300,8 @@ def _complete_header(line: str, lines: Iterator[str]) -> str:
 def empty_source(path: Path, names: list[str], options: TextOptions, decimal: str = ".") -> TextSource:
     """A source without rows; a note says so if a decimal comma was guessed."""
     is_guessed = options.decimal is None and decimal == ","
-    notes = ("numbers are read with decimal commas (decimal=','); use decimal='.' if this is wrong",)
+    remedy = "use decimal='.' (probewise convert --decimal .) if this is wrong"
+    notes = (f"numbers are read with decimal commas (decimal=','); {remedy}",)
     return TextSource(
         path,
         names,

@@ -20,9 +20,10 @@ E = tuple(1.0 / math.factorial(n) for n in range(14))  # coefficients of the exp
 
 
 @njit_cached
-def extents(XT, centers, reach, is_whole):
-    """Per feature: the median of a few values, the largest distance from it, and whether all values are whole."""
+def extents(XT):
+    """Per feature: a center (the median of a few values), the largest distance from it, and whether all are whole."""
     n = XT.shape[1]
+    centers, reach, is_whole = np.empty(len(XT), XT.dtype), np.empty(len(XT), XT.dtype), np.empty(len(XT), np.bool_)
     sample = np.empty(min(n, SAMPLE), XT.dtype)
     for f in range(len(XT)):
         line = XT[f]
@@ -35,6 +36,7 @@ def extents(XT, centers, reach, is_whole):
             widest = max(widest, abs(line[i] - center))
             whole &= line[i] == np.rint(line[i])
         centers[f], reach[f], is_whole[f] = center, widest, whole or widest == 0
+    return centers, reach, is_whole
 
 
 @njit_cached

@@ -8,7 +8,7 @@ import numpy as np
 
 from .._selector import discoveries_of_units, pairs_of_units
 from ..engine.units import UnitTable, unit_table
-from ..inference import Discoveries, Pairs
+from ..inference import Discoveries
 from ..inference.interactions import MAX_PRODUCTS
 from .findings import Data, Findings
 from .ranking_table import columns_of, json_numbers, named_clusters
@@ -47,7 +47,7 @@ def interactions(
     is_hurried = getattr(findings.selector, "time_limit", None) is not None
     if rows * features**2 / 2 > (MAX_PRODUCTS / 10 if is_hurried else MAX_PRODUCTS):
         raise Unavailable(f"the pairs of {features:,} features are too many (call probewise.inference.pairs)")
-    found = _pairs(findings, data, fdr)
+    found = _tested("pairs", findings, data, fdr)
     shown = found.pairs[:N_PAIRS]
     alone = np.zeros(features, bool) if related is None else related.mask
     pairs = [
@@ -82,31 +82,20 @@ def _unadjusted(findings: Findings, data: Data) -> Discoveries:
     return discoveries_of_units("associated", table, data.y, is_classification, findings.run, **of_rows)
 
 
-def _tested(test: str, findings: Findings, data: Data | None, fdr: float | None) -> Discoveries:
-    """A test on the data of the selector, or on the given data."""
+def _tested(test: str, findings: Findings, data: Data | None, fdr: float | None) -> Any:
+    """The discoveries of a test, or the pairs of "pairs": on the data of the selector, or on the given data."""
     run, selector = findings.run, findings.selector
     if fdr is None:
         raise Unavailable("the tests of features were switched off")
     assert run is not None
-    if selector is not None and (test in selector._tests or getattr(selector, "_data", None) is not None):
-        found: Discoveries = selector._tested(test)
-        return found.at(fdr)
+    is_known = selector is not None and test in selector._tests
+    if selector is not None and (is_known or getattr(selector, "_data", None) is not None):
+        return selector.interactions(fdr) if test == "pairs" else selector._tested(test).at(fdr)
     table, is_classification = _given_table(findings, data)
     assert data is not None
+    if test == "pairs":
+        return pairs_of_units(table, data.y, is_classification, run, fdr, **data.fit_arguments)
     return discoveries_of_units(test, table, data.y, is_classification, run, **data.fit_arguments).at(fdr)
-
-
-def _pairs(findings: Findings, data: Data | None, fdr: float | None) -> Pairs:
-    run, selector = findings.run, findings.selector
-    if fdr is None:
-        raise Unavailable("the tests of features were switched off")
-    assert run is not None
-    if selector is not None and getattr(selector, "_data", None) is not None:
-        found: Pairs = selector.interactions(fdr)
-        return found
-    table, is_classification = _given_table(findings, data)
-    assert data is not None
-    return pairs_of_units(table, data.y, is_classification, run, fdr, **data.fit_arguments)
 
 
 def _given_table(findings: Findings, data: Data | None) -> tuple[UnitTable, bool | None]:

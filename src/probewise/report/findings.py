@@ -27,7 +27,7 @@ from ..engine.run import Run
 from ..evaluation.sizes import criterion_of
 from ..stopping import MaxProbes, Rule
 from ..tournament import N_NEIGHBORS, default_criterion
-from ..validation.survival import outcome_array
+from ..validation.parameters import outcome_array
 from ..validation.tables import number_categories
 from .ranking_table import top_size
 

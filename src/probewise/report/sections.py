@@ -249,7 +249,7 @@ def held_out(findings: Findings, curve: size_curve.SizeCurve | None, data: Data 
     return found
 
 
-def predictions(findings: Findings, found: HeldOutPredictions | None) -> dict[str, Any] | None:
+def predictions(found: HeldOutPredictions | None) -> dict[str, Any] | None:
     """AUC, recall and confusion of held-out predictions, or their RMSE in units of y; for one target without times."""
     if found is None or found.target.survival is not None or found.target.n_targets > 1:
         return None

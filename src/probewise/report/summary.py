@@ -127,7 +127,7 @@ def summarize(
     >>> summary["ranking"]["columns"]["feature"]
     ['x2', 'x3', 'x0', 'x1']
     >>> summary["sizes"]["suggested"]
-    3
+    2
     """
     findings = findings_of(run, coefficient=coefficient)
     data = (
@@ -225,7 +225,7 @@ def _computed_sections(
         "interactions": compute("interactions", discoveries.interactions, data, fdr, related) if has_run else None,
         "nested_score": score,
         "sizes": None if is_study else compute("sizes", sections.score_by_size, curve, data),
-        "predictions": sections.predictions(findings, found),
+        "predictions": sections.predictions(found),
         "survival": None if found is None or survival is None else outcomes.survival(found, survival),
         "adjustment": compute("adjustment", outcomes.adjustment, data, nested) if _is_adjusted(data) else None,
         "several": None

@@ -279,6 +279,12 @@ def survival_in(y: Any) -> Survival | None:
     return Survival.of(y) if has_parts else None
 
 
+def outcome_array(y: Any) -> NDArray[Any]:
+    """y as an array; a survival outcome as a structured array."""
+    survival = survival_in(y)
+    return np.asarray(y) if survival is None else survival.array
+
+
 def plain_labels(y: Any, *, several: bool = False) -> NDArray[Any]:
     """y as an array of one kind; numbers stored as objects become numbers, missing and mixed labels are refused.
 

@@ -96,12 +96,6 @@ class Survival:
             )
 
 
-def outcome_array(y: Any) -> NDArray[Any]:
-    """y as an array; a survival outcome as a structured array."""
-    survival = Survival.of(y)
-    return np.asarray(y) if survival is None else survival.array
-
-
 def _two_columns(y: Any) -> tuple[NDArray[Any], NDArray[Any]] | None:
     """Event and time of an array with two fields or a data frame with two columns; None if y is neither."""
     fields = getattr(getattr(y, "dtype", None), "names", None)

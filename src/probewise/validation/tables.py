@@ -352,7 +352,7 @@ def scaled(X: Any, scale: str | None, categorical: NDArray[np.bool_] | None = No
     if scale == "standard" and _is_standard(X, weights):
         return X
     out = np.empty(X.shape, np.result_type(X.dtype, np.float32), order="F")
-    for columns in _column_batches(X):
+    for columns in gen_batches(X.shape[1], max(1, CELLS_AT_A_TIME // X.shape[0])):
         part = X[:, columns]
         if scale == "standard":
             means, deviations = moments(part, weights)
@@ -367,15 +367,11 @@ def scaled(X: Any, scale: str | None, categorical: NDArray[np.bool_] | None = No
     return out
 
 
-def _column_batches(X: Any) -> Iterator[slice]:
-    return gen_batches(X.shape[1], max(1, CELLS_AT_A_TIME // X.shape[0]))
-
-
 def moments(X: Any, weights: Any = None) -> tuple[Floats, Floats]:
     """Means and standard deviations of the columns, without missing values."""
     means, deviations = np.empty(X.shape[1]), np.empty(X.shape[1])
     X = X.tocsc() if sp.issparse(X) else X
-    for columns in _column_batches(X):
+    for columns in gen_batches(X.shape[1], max(1, CELLS_AT_A_TIME // X.shape[0])):
         part = np.asarray(X[:, columns].toarray() if sp.issparse(X) else X[:, columns], dtype=np.float64)
         is_known = np.isfinite(part)
         if weights is None and is_known.all():  # twice as fast as the general formula

@@ -13,7 +13,7 @@ from ..pairs import strengths
 def strongest_pairs(
     columns: Any, targets: Any, blocks: Iterable[slice], cut: float, most: int, device: str
 ) -> Iterator[tuple[Any, Any, Any]]:
-    """As `kernels.pairs.strongest` for each block of columns."""
+    """The strongest pairs of each block of columns, as `kernels.pairs.strongest` finds them."""
     on_device = torch.as_tensor(columns, device=device), torch.as_tensor(targets, device=device)
     for block in blocks:
         squares = strengths(*on_device, block.start, block.stop, torch)

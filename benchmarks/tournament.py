@@ -137,8 +137,8 @@ def truth(choice, seed, n_probes):
 
 
 def pairs(method, n_features, n_rows, n_probes, seed):
+    from benchmarks.precision import make_xor
     from probewise import JMI, ReliefF, Tournament
-    from probewise.datasets import make_xor
 
     data = make_xor(n_rows, n_features, random_state=seed)
     selector = {"ReliefF": ReliefF, "JMI": lambda: JMI(20)}.get(method)
