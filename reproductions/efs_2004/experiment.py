@@ -336,8 +336,8 @@ def search(X: Floats, y: NDArray[Any], queries: int | None, seed: int, unit: tup
     return {
         "relative": found.relative_precision,
         "rounds": np.where(found.possible > 0, relative, np.nan).T,
-        "features": found.n_features[-1],
-        "seconds": found.seconds.mean(axis=0),
+        "features": found.n_features[found.n_features.nonzero()[0].max()],
+        "seconds": np.nanmean(found.seconds, axis=0),
     }
 
 
