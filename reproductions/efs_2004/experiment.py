@@ -88,6 +88,8 @@ def genes(work: Work, ours: Numbers, evidence: dict[str, dict[str, Evidence]]) -
         source = work.data(name.lower())
         X, y = np.ascontiguousarray(source.X, dtype=np.float64), source.y
         official = None if source.train_index is None else (source.train_index, source.test_index)
+        ours["Section 5.1", name, "samples"], ours["Section 5.1", name, "genes"] = X.shape
+        ours["Section 5.1", name, "training samples"] = len(y) - N_TEST[name]
         function = partial(gene_split, X, y, official, N_TEST[name], work.settings, work.seed)
         units: list[Any] = [("random", k) for k in range(work.settings.splits[name])]
         units += [("official", k) for k in range(work.settings.official if official else 0)]
@@ -307,6 +309,9 @@ def feedback(work: Work, ours: Numbers, evidence: dict[str, dict[str, Evidence]]
         units = [(*cell, repetition) for repetition in range(repeats) for cell in cells]
         function = partial(search, X, y, work.settings.queries, work.seed)
         found = work.units(f"feedback-{IMAGES[name]}", function, units, (X, y), queries=work.settings.queries)
+        queries = repeats * len(np.unique(y)[: work.settings.queries])
+        for column, number in (("images", len(y)), ("features", X.shape[1]), ("queries", queries)):
+            ours["Images", name, column] = number
         table = {cell: joined([found[(*cell, repetition)] for repetition in range(repeats)]) for cell in cells}
         for (method, model), columns in table.items():
             row = ("Table 2", f"{name} {method}") if model in ("ARF", "CART") else ("Figure 3", model)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import combinations, product
@@ -139,9 +139,11 @@ def run(work: Work) -> Outcome:
             ours["Table 1", bench.name, column] = number
         ours |= accuracies(bench, folds[bench.name])
     ours |= distances(benches, ours)
-    evidence = compared(
-        folds | {bench.name: held_out(bench, *tables[bench.name], work) for bench in benches if bench.folds < TENTH}
-    )
+    judged = [
+        (bench, folds[bench.name]) if bench.folds == TENTH else held_out(bench, *tables[bench.name], work)
+        for bench in benches
+    ]
+    evidence = compared(judged)
     facts(tables, ours, evidence)
     large = [bench for bench in benches if bench.name in LARGE]
     evidence["few instances"] = {bench.name: few_instances(bench, *tables[bench.name], work) for bench in large}
@@ -160,11 +162,13 @@ def cross_validated(bench: Bench, X: Floats, y: NDArray[Any], work: Work) -> dic
     return work.units(bench.file, function, units, (X, y), sizes=bench.sizes, folds=bench.folds)
 
 
-def held_out(bench: Bench, X: Floats, y: NDArray[Any], work: Work) -> dict[Any, Any]:
-    """Accuracy in one of ten folds of each random partition."""
-    function = partial(fold_accuracy, replace(bench, folds=TENTH), X, y, work.seed)
+def held_out(bench: Bench, X: Floats, y: NDArray[Any], work: Work) -> tuple[Bench, dict[Any, Any]]:
+    """Accuracy at the sizes of the rules in one of ten folds of each random partition."""
+    sizes = sorted({size for rule in rules(NAME) for size in rule.sizes.get(bench.name, ())})
+    bench = replace(bench, folds=TENTH, sizes=tuple(sizes))
     units = [(split, split % TENTH) for split in range(work.settings.splits)]
-    return work.units(f"{bench.file}-tenth", function, units, (X, y), sizes=bench.sizes, folds=TENTH)
+    function = partial(fold_accuracy, bench, X, y, work.seed)
+    return bench, work.units(f"{bench.file}-tenth", function, units, (X, y), sizes=sizes, folds=TENTH)
 
 
 def fold_accuracy(bench: Bench, X: Floats, y: NDArray[Any], seed: int, unit: tuple[int, int]) -> dict[str, Any]:
@@ -205,7 +209,7 @@ def distances(benches: list[Bench], ours: Numbers) -> Numbers:
     return found
 
 
-def compared(folds: Mapping[str, Mapping[Any, Any]]) -> dict[str, dict[str, Evidence]]:
+def compared(judged: Sequence[tuple[Bench, Mapping[Any, Any]]]) -> dict[str, dict[str, Evidence]]:
     """Differences between methods for the rules that compare two of them; a value is one fold."""
     pairs = {
         "beats ReliefF": ("FSDD", "ReliefF"),
@@ -213,18 +217,16 @@ def compared(folds: Mapping[str, Mapping[Any, Any]]) -> dict[str, dict[str, Evid
         "comparable to ReliefF": ("FSDD", "ReliefF"),
         "ReliefF beats mRMR-MID": ("ReliefF", "mrmrMID"),
     }
-    by_name = {bench.name: bench for bench in BENCHES}
     evidence: dict[str, dict[str, Evidence]] = defaultdict(dict)
-    for rule in (rule for rule in rules(NAME) if rule.id in pairs):
+    for rule, (bench, folds) in product((rule for rule in rules(NAME) if rule.id in pairs), judged):
         first, second = pairs[rule.id]
-        for column in (column for column in rule.columns if column.split(",")[0] in folds):
-            bench = by_name[column.split(",")[0]]
+        for column in (column for column in rule.columns if column.split(",")[0] == bench.name):
             places = [bench.sizes.index(size) for size in rule.sizes[column]]
             values = [
                 100 * np.mean([[f[first][n][k] - f[second][n][k] for k in places] for n in classifiers()])
-                for f in folds[bench.name].values()
+                for f in folds.values()
             ]
-            evidence[rule.id][column] = Evidence(np.array(values), 1 / (TENTH - 1))
+            evidence[rule.id][column] = Evidence(np.array(values), 1 / (bench.folds - 1))
     return evidence
 
 
