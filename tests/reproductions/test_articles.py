@@ -13,7 +13,7 @@ from reproductions.results import folder_of, published, stored
 OTHER = {"daf-2011": {0.01}, "daf-2013": {2011}, "efs-2004": {2004}, "fsdd-2008": set()}  # a grid; years of papers
 PARTS = r"(?:sections?|figures?|tables?|eq\.|algorithm|lemmas?|theorems?|proposition|report)"
 PLACES = PARTS + r" [\dIVX.]+(?: (?:and|to) [\d.]+)?"
-NAMES = r"\d+-NN|C4\.5|COIL-20|MSRC-v1|[A-Za-z]+\d|\d+ November \d{4}|1/36"
+NAMES = r"\d+-NN|C4\.5|COIL-20|MSRC-v1|[A-Za-z]+\d|\d+ November( \d{4})?|1/36"
 
 
 def numbers_in(value):
