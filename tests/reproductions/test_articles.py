@@ -122,6 +122,16 @@ SENTENCES = [
     ),
     (
         "daf-2011",
+        "other probes of the same rows change the first 500 words nearly as much as other rows do",
+        lambda s: s.ours(REUTERS, "DAF0, other probes of the same rows", "500") - s.ours(REUTERS, "DAF0", "500") < 0.05,
+    ),
+    (
+        "daf-2011",
+        "Among the first 50 words two sets of probes agree",
+        lambda s: s.ours(REUTERS, "DAF0, other probes of the same rows", "50") > 0.95,
+    ),
+    (
+        "daf-2011",
         "DAF is far more stable than BIF",
         lambda s: s.claims["more stable on Madelon"].verdict == HOLDS,
     ),
@@ -169,6 +179,16 @@ SENTENCES = [
         "efs-2004",
         "20 features of EFS do about as well as all features",
         lambda s: all(abs(mean) < 3 for set, mean in s.means("feedback, EFS is best").items() if "ARF" in set),
+    ),
+    (
+        "efs-2004",
+        "5 rounds of 20 rows find nearly all on MSRC-v1 and COIL-20",
+        lambda s: min(v for (_, name), v in s.table("Found after 5 rounds (%)").items() if name != "Mfeat") > 90,
+    ),
+    (
+        "efs-2004",
+        "On Mfeat they find about half, and no search can find more",
+        lambda s: 45 < min(v for (_, name), v in s.table("Found after 5 rounds (%)").items() if name == "Mfeat"),
     ),
     (
         "efs-2004",
