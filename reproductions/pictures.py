@@ -78,6 +78,8 @@ class Picture:
 
 
 def _draw(axes: Any, panel: Panel) -> None:
+    from matplotlib.ticker import LogLocator, MaxNLocator
+
     for place, line in enumerate(panel.lines):
         style = line_style(line.name, place) | {"markersize": 3}
         if len(line.x) > MARKED:
@@ -88,6 +90,10 @@ def _draw(axes: Any, panel: Panel) -> None:
             axes.plot(line.published_x, line.published_y, "o", mfc="none", color=color, markersize=6, label=name)
     axes.set(title=panel.title, xlabel=panel.x, ylabel=panel.y)
     axes.set(xscale="log" if panel.log_x else "linear", yscale="log" if panel.log_y else "linear")
+    decades = np.log10(axes.dataLim.intervalx[1] / axes.dataLim.intervalx[0]) if panel.log_x else 0
+    log_ticks = LogLocator(subs=(1, 2, 5) if decades <= 2 else (1,))
+    axes.xaxis.set_major_locator(log_ticks if panel.log_x else MaxNLocator("auto", integer=True))
+    axes.xaxis.set_major_formatter("{x:g}")
     axes.grid(alpha=0.3)
 
 

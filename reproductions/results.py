@@ -17,7 +17,7 @@ import numpy as np
 
 from probewise import __version__
 
-from .judge import Judged, count, rules
+from .judge import FAILS, HOLDS, Judged, count, rules
 from .pictures import Picture
 
 HERE = Path(__file__).parent
@@ -129,6 +129,18 @@ def print_outcome(outcome: Outcome) -> None:
         print(f"  {claim.verdict:<14} {claim.rule.sentence}")
         for column in claim.rule.columns if number < FIRST else ():
             print(f"{'':19}{column}: {claim.verdicts[column]} ({claim.shown[column] or 'not measured'})")
+    if not outcome.settings.get("full", True):
+        print(f"\nThis is a quick run. {agreement(outcome)}")
+
+
+def agreement(outcome: Outcome) -> str:
+    """How the verdicts of a quick run compare with those of the stored full run, by column of every claim."""
+    full = {claim.rule.id: claim.verdicts for claim in stored(outcome.paper).claims}
+    found = [(c.rule.id, column, v) for c in outcome.claims for column, v in c.verdicts.items() if v in (HOLDS, FAILS)]
+    other = [f"{claim}, {column}" for claim, column, verdict in found if full[claim].get(column) != verdict]
+    n_columns = sum(len(claim.verdicts) for claim in outcome.claims)
+    differ = f"{len(other)} differ from the stored full run: {'; '.join(other)}" if other else ""
+    return f"{len(found)} of {n_columns} columns are decided; {differ or 'all agree with the stored full run'}."
 
 
 def matrix(cells: Mapping[Place, Cell], where: str) -> tuple[list[str], list[list[str]]]:

@@ -59,9 +59,13 @@ def test_the_loop_equals_the_twin(initial, rounds, returned, ranked_by):
         start, nearest = result.initial_rows, ranked_by == "distance"
         expected = naive.relevance_feedback(X, y, center_score, start, query, rounds, returned, nearest)
         np.testing.assert_allclose(result.precision[:, column], expected)
-    assert (result.seconds > 0).all()
-    both = np.isfinite(result.precision)
-    assert (result.precision[both] <= result.possible[both]).all()
+    asked = np.isfinite(result.precision)
+    assert (result.precision[asked] <= result.possible[asked]).all()
+    assert (result.seconds[asked] > 0).all()
+    assert (result.n_features[asked] == 12).all()
+    assert np.isnan(result.seconds[~asked]).all()
+    assert np.isnan(result.possible[~asked]).all()
+    assert (result.n_features[~asked] == 0).all()
 
 
 def test_the_same_number_of_rows_of_each_class_is_labeled_from_the_start():
@@ -115,7 +119,7 @@ def test_no_labeled_row_is_returned_and_all_rows_are_in_the_end(ranked_by):
     found = answered(session, y == 1, 20)
     flat = [row for rows in found for row in rows]
     assert sorted(flat) == list(range(160))
-    assert session.ask(5).tolist() == []
+    assert session.ask(5).tolist() == session.features_.tolist() == []
     assert repr(session) == "FeedbackSession(160 labeled rows, 40 relevant)"
 
 

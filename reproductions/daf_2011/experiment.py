@@ -36,6 +36,7 @@ STABILITY = {"CW_rel": cw_rel, "ATI": ati, "ANHI": anhi}
 N_FEATURES = {"Reuters": 9946, "Gisette": 5000, "Madelon": 500, "Spambase": 57}
 SHOWN = ("DAF0", "BIF", "SFFS")  # methods whose subsets are kept
 TOP = 20
+PROBES_OF_TAU = 8_000  # figure 7
 WIDE = (10, 20, 50, 100, 200, 500, 1000)
 FULL_SIZES = {
     "Reuters": WIDE,
@@ -54,10 +55,11 @@ class Settings:
     probes: Mapping[str, int]
     sizes: Mapping[str, tuple[int, ...]] = field(default_factory=lambda: FULL_SIZES)
     counts: tuple[int, ...] = ()  # figure 6
-    taus: tuple[int, ...] = ()  # figure 7, with 8,000 probes each
+    taus: tuple[int, ...] = ()  # figure 7
     twice_splits: int = 0
     wide_taus: tuple[int, ...] = ()  # Reuters, each word in 100 probes
     wide_splits: int = 0
+    seeded_splits: int = 0  # Reuters, other probes
     remark_splits: int = 0
     svm_splits: int = 0
     madelon_search: bool = True  # a minute for each split
@@ -73,6 +75,7 @@ PROFILES = {
         twice_splits=20,
         wide_taus=(20, 200, 1_000, 3_000, 9_946),
         wide_splits=5,
+        seeded_splits=2,
         remark_splits=5,
         svm_splits=5,
     ),
@@ -142,7 +145,7 @@ class Experiment:
     def run(self) -> dict[str, Found]:
         settings, name = self.work.settings, self.name
         sizes, probes = settings.sizes[name], settings.probes[name]
-        taus = dict.fromkeys(settings.taus, 8_000)
+        taus = dict.fromkeys(settings.taus, PROBES_OF_TAU)
         wide = {tau: 200 * self.X.shape[1] // (tau + 1) for tau in settings.wide_taus}
         studies: list[tuple[str, str, Any, int, dict[str, Any]]] = [
             (name, name, self.compare, settings.splits, {"sizes": sizes, "probes": probes}),
@@ -150,6 +153,7 @@ class Experiment:
             ("Madelon", "Figure 7", partial(self.by_tau, taus), settings.splits, {"taus": settings.taus}),
             ("Reuters", "Reuters twice", self.twice, settings.twice_splits, {"probes": 2 * probes}),
             ("Reuters", "Reuters tau", partial(self.by_tau, wide), settings.wide_splits, {"taus": settings.wide_taus}),
+            ("Reuters", "Reuters seeds", self.other_probes, settings.seeded_splits, {"probes": probes}),
             ("Madelon", "Agreement", self.agreement, settings.remark_splits, {}),
             ("Spambase", "Over-fitting", self.optimism, settings.remark_splits, {}),
         ]
@@ -225,6 +229,12 @@ class Experiment:
         found: dict[str, Any] = {count: self._tested(order, train, test) for count, order in orders.items()}
         of_size = {c: {str(size): np.sort(o[:size]) for size in KEPT[self.name]} for c, o in orders.items()}
         return found | {"subsets": of_size}
+
+    def other_probes(self, split: int) -> dict[str, list[int]]:
+        """Reuters: the subsets of `compare` with other probes on the same rows."""
+        train, _, seed = self._split(split)
+        order = best_first(self._daf(train, self.work.settings.probes[self.name], seed + 1))
+        return {str(size): np.sort(order[:size]) for size in KEPT[self.name]}
 
     def by_tau(self, probes: Mapping[int, int], split: int) -> dict[str, list[float]]:
         """Accuracy by largest probe size."""
@@ -401,6 +411,10 @@ def numbers(studies: Mapping[str, Found], settings: Settings) -> Numbers:
         subsets = kept(studies["Reuters twice"], str(size))[count]
         where = "Stability by number of probes, CW_rel, Reuters"
         found[where, f"{int(count):,}", str(size)] = cw_rel(subsets, N_FEATURES["Reuters"])
+    for size, (split, other) in product(KEPT["Reuters"], studies.get("Reuters seeds", {}).items()):
+        pair = [np.array(each[str(size)]) for each in (studies["Reuters"][split]["subsets"]["DAF0"], other)]
+        row = "DAF0, other probes of the same rows"
+        found.setdefault(("Figure 2, CW_rel, Reuters", row, str(size)), []).append(cw_rel(pair, N_FEATURES["Reuters"]))
     for study, where, unit in (
         ("Agreement", "Correlation of DAF0 in two runs, Madelon", "correlation"),
         ("Over-fitting", "J minus test accuracy, Spambase", "points"),

@@ -27,11 +27,11 @@ from ..work import Work
 
 NAME = "daf-2013"
 TITLE = "On stopping rules in dependency-aware feature ranking"
-LARGEST_PROBE, LOOK, TOP = 200, 400, 20
+LARGEST_PROBE, LOOK, TOP, AGREEMENT = 200, 400, 20, 0.9
 RULES: dict[str, Rule] = {
     "C < 1": OrderChange(1.0),
     "relative C2 < 0.01": RelativeChange(0.01),
-    "settled, top 20": Settled(TOP, 0.9),
+    "settled, top 20": Settled(TOP, AGREEMENT),
 }
 PUBLISHED_RULE = "relative C2 < 0.01"
 HISTORY = ("order_change", "value_change", "relative_change")
@@ -66,6 +66,7 @@ def run(work: Work) -> Outcome:
         ("Section 4", "all sets", "largest probe"): LARGEST_PROBE,
         ("Section 4", "all sets", "probes between looks"): LOOK,
         ("Section 4", "all sets", "relative C2 to stop at"): RelativeChange().threshold,
+        ("Section 4", "all sets", "agreement of settled features (%)"): 100 * AGREEMENT,
         ("Section 4", "all sets", "data sets shown"): len(settings.sizes),
         ("Section 4", "any data", "probes until relative C2 is below 1%"): LOOK
         * int(1 + np.argmax(expected_change(FULL_PROBES // LOOK) < RelativeChange().threshold)),

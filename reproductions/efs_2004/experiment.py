@@ -42,6 +42,7 @@ SEARCHES = {
 }
 IMAGES = {"MSRC-v1": "msrcv1", "COIL-20": "coil20", "Mfeat": "mfeat"}
 DIMENSIONS = {("EFS", "ARF"): 20, ("EFS", "CART"): 20, ("DFE", "ARF"): 60, ("DFE", "CART"): 30}  # of table 2
+INITIAL, RETURNED = 5, 20  # rows of each class that are labeled from the start; rows of an answer
 OF_FIGURE_3 = "MSRC-v1"
 TREES = (1, 5, 10, 20, 40, 60, 90, 120)
 REGULAR = "regular"
@@ -88,6 +89,8 @@ def genes(work: Work, ours: Numbers, evidence: dict[str, dict[str, Evidence]]) -
         source = work.data(name.lower())
         X, y = np.ascontiguousarray(source.X, dtype=np.float64), source.y
         official = None if source.train_index is None else (source.train_index, source.test_index)
+        ours["Section 5.1", name, "samples"], ours["Section 5.1", name, "genes"] = X.shape
+        ours["Section 5.1", name, "training samples"] = len(y) - N_TEST[name]
         function = partial(gene_split, X, y, official, N_TEST[name], work.settings, work.seed)
         units: list[Any] = [("random", k) for k in range(work.settings.splits[name])]
         units += [("official", k) for k in range(work.settings.official if official else 0)]
@@ -307,12 +310,19 @@ def feedback(work: Work, ours: Numbers, evidence: dict[str, dict[str, Evidence]]
         units = [(*cell, repetition) for repetition in range(repeats) for cell in cells]
         function = partial(search, X, y, work.settings.queries, work.seed)
         found = work.units(f"feedback-{IMAGES[name]}", function, units, (X, y), queries=work.settings.queries)
+        queries = repeats * len(np.unique(y)[: work.settings.queries])
+        to_find = len(y) // len(np.unique(y)) - INITIAL
+        counts = {"images": len(y), "features": X.shape[1], "queries": queries, "rows of a class to find": to_find}
+        ours |= {("Images", name, column): number for column, number in counts.items()}
         table = {cell: joined([found[(*cell, repetition)] for repetition in range(repeats)]) for cell in cells}
         for (method, model), columns in table.items():
             row = ("Table 2", f"{name} {method}") if model in ("ARF", "CART") else ("Figure 3", model)
             ours |= {(*row, f"{model} {column}" if row[0] == "Table 2" else column): v for column, v in columns.items()}
         compared(name, table, evidence)
-        panels.append(by_round(name, found, repeats))
+        shape = len(y), len(np.unique(y))
+        shares = {method: shares_found(found, method, repeats, *shape) for method in METHODS}
+        ours |= {("Found after 5 rounds (%)", method, name): values[:, 5] for method, values in shares.items()}
+        panels.append(by_round(name, shares))
         if name == OF_FIGURE_3:
             third = figure_3(name, table)
     return [third, Picture("Feedback", panels)]
@@ -329,15 +339,20 @@ def search(X: Floats, y: NDArray[Any], queries: int | None, seed: int, unit: tup
     }[model]
     size = min(DIMENSIONS.get((method, model), 1), X.shape[1])
     selectors = {"EFS": EFS(size), "DFE": DFE(size), "CFS": CFS()}
-    options = {"selector": selectors.get(method), "random_state": np.random.RandomState([seed, repetition])}
+    options = {
+        "initial": INITIAL,
+        "returned": RETURNED,
+        "selector": selectors.get(method),
+        "random_state": np.random.RandomState([seed, repetition]),
+    }
     found = relevance_feedback(X, y, classifier, queries=np.unique(y)[:queries], ranked_by="score", **options)
     with np.errstate(invalid="ignore"):
         relative = found.precision / found.possible
     return {
         "relative": found.relative_precision,
         "rounds": np.where(found.possible > 0, relative, np.nan).T,
-        "features": found.n_features[-1],
-        "seconds": found.seconds.mean(axis=0),
+        "features": found.n_features[found.n_features.nonzero()[0].max()],
+        "seconds": np.nanmean(found.seconds, axis=0),
     }
 
 
@@ -372,12 +387,21 @@ def figure_3(name: str, table: Mapping[Any, Mapping[str, Floats]]) -> Picture:
     return Picture("Figure 3", panels)
 
 
-def by_round(name: str, found: Mapping[Any, Any], repeats: int) -> Panel:
-    """Relative precision by round of feedback; the mean over queries with something to find, at least half of all."""
-    lines = []
-    for method in METHODS:
-        parts = [np.array(found[(method, "ARF", r)]["rounds"], dtype=np.float64) for r in range(repeats)]
-        values = np.concatenate(parts)
-        shown = [k for k in range(values.shape[1]) if np.isfinite(values[:, k]).mean() >= 0.5]
-        lines.append(Line(method, shown, [100 * float(np.nanmean(values[:, k])) for k in shown]))
-    return Panel(f"{name}, ARF", "rounds of feedback", "relative precision (%)", lines)
+def shares_found(found: Mapping[Any, Any], method: str, repeats: int, n_rows: int, n_classes: int) -> Floats:
+    """Percent of a query's class that is found after each round, among rows that were not labeled from the start.
+
+    The counts follow from the stored relative precision, which is NaN after the last row of the class is found.
+    """
+    relative = np.concatenate([np.array(found[method, "ARF", r]["rounds"], dtype=np.float64) for r in range(repeats)])
+    n_positive, n_unlabeled = n_rows / n_classes - INITIAL, n_rows - INITIAL * n_classes
+    left = np.full((len(relative), relative.shape[1] + 1), n_positive)
+    for k, each in enumerate(np.nan_to_num(relative).T):
+        n_returned = min(RETURNED, max(0, n_unlabeled - k * RETURNED))
+        left[:, k + 1] = left[:, k] - each * np.minimum(n_returned, left[:, k])
+    return 100 * (1 - left / n_positive)
+
+
+def by_round(name: str, shares: Mapping[str, Floats]) -> Panel:
+    rounds = np.arange(next(iter(shares.values())).shape[1])
+    lines = [Line(method, rounds, values.mean(axis=0)) for method, values in shares.items()]
+    return Panel(f"{name}, ARF", "rounds", "rows of the class found (%)", lines)

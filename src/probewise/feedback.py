@@ -58,7 +58,7 @@ class FeedbackSession:
     rows, labels : array of int, array of bool
         The labeled rows, in the order of their first label, and whether they are relevant.
     features_ : array of int
-        The columns that the last `ask` selected; empty if nothing was fitted yet.
+        The columns that the last `ask` selected; empty if it fitted nothing.
 
     References
     ----------
@@ -104,7 +104,6 @@ class FeedbackSession:
         self.seed = seed_of(random_state, None)
         self._labels: dict[int, bool] = {}
         self.features_: NDArray[np.int64] = np.empty(0, np.int64)
-        self.seconds_ = 0.0  # of the last ask
 
     def __repr__(self) -> str:
         return f"FeedbackSession({len(self._labels)} labeled rows, {sum(self._labels.values())} relevant)"
@@ -141,7 +140,7 @@ class FeedbackSession:
 
     def _ranked(self) -> NDArray[np.int64]:
         """All unlabeled rows, the most promising first."""
-        start = perf_counter()
+        self.features_ = np.empty(0, np.int64)
         unlabeled = np.setdiff1d(np.arange(self.X.shape[0]), self.rows)
         seed = int(np.random.SeedSequence([self.seed, len(self._labels)]).generate_state(1)[0])
         if not self.labels.any() or not len(unlabeled):
@@ -163,7 +162,6 @@ class FeedbackSession:
             ranked = np.lexsort([key[unlabeled] for key in keys])
         else:
             ranked = np.argsort(-_scores(fitted, self.X)[unlabeled], kind="stable")
-        self.seconds_ = perf_counter() - start
         return unlabeled[ranked]
 
     @property
@@ -203,11 +201,12 @@ class FeedbackSession:
 class FeedbackResult:
     """Precision of the search for each query class, round by round, among rows that were not labeled before.
 
-    Arrays are of shape (rounds + 1, n_queries): row 0 is the search before any feedback, row r after r rounds.
+    Arrays are of shape (rounds + 1, n_queries): row 0 is the search before any feedback, row r after r rounds. Where no
+    unlabeled row is left, nothing is fitted: ``n_features`` is 0, and the other arrays contain NaN.
     """
 
     queries: NDArray[Any]  # the class of each query
-    precision: NDArray[np.float64]  # share of the returned rows that are of the class; NaN if no unlabeled row is left
+    precision: NDArray[np.float64]  # share of the returned rows that are of the class
     possible: NDArray[np.float64]  # 1 until fewer rows of the class are left than are returned
     n_features: NDArray[np.int64]  # of the trained classifier
     seconds: NDArray[np.float64]  # to select features, train and rank
@@ -319,10 +318,14 @@ def _search(
     session.tell(first, is_positive[first])
     for _ in range(rounds + 1):
         n_left = int(is_positive.sum() - session.labels.sum())
+        start = perf_counter()
         rows = session.ask(returned)
-        precision = float(is_positive[rows].mean()) if len(rows) else np.nan
-        possible = min(1.0, n_left / len(rows)) if len(rows) else np.nan
-        found.append((precision, possible, len(session.features_), session.seconds_))
+        seconds = perf_counter() - start
+        if len(rows):
+            precision, possible = float(is_positive[rows].mean()), min(1.0, n_left / len(rows))
+            found.append((precision, possible, len(session.features_), seconds))
+        else:
+            found.append((np.nan, np.nan, 0, np.nan))
         session.tell(rows, is_positive[rows])
     return found
 

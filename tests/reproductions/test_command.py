@@ -17,7 +17,7 @@ def folder(tmp_path, monkeypatch):
     """A folder with the data set Iris, and a quick profile that needs no other."""
     X, y = load_iris(return_X_y=True)
     np.savez(tmp_path / "iris.npz", X=X, y=y)
-    monkeypatch.setitem(fsdd_2008.PROFILES, "quick", fsdd_2008.Settings(1, 1, ("Iris",)))
+    monkeypatch.setitem(fsdd_2008.PROFILES, "quick", fsdd_2008.Settings(1, 1, 1, ("Iris",)))
     monkeypatch.delenv("PROBEWISE_DATA", raising=False)
     monkeypatch.chdir(tmp_path)
     return tmp_path
@@ -35,6 +35,7 @@ def test_a_quick_run_prints_the_count_and_writes_files(capsys, folder, monkeypat
     assert run(["fsdd-2008", "--data", str(folder), "--quiet"]) == 0
     printed = capsys.readouterr()
     assert "fsdd-2008: 0 of 10 claims hold (1 do not hold, 8 undecided, 1 not comparable)" in printed.out
+    assert "This is a quick run. 5 of 48 columns are decided; all agree with the stored full run." in printed.out
     settings = json.loads((folder / "fsdd-2008-quick" / "settings.json").read_text())
     assert (settings["paper"], settings["full"], settings["seed"]) == ("fsdd-2008", False, 0)
     assert settings["versions"]["numpy"] == np.__version__

@@ -187,6 +187,18 @@ def test_numbers_are_chosen_by_the_best_of_the_smallest(monkeypatch):
     assert chosen["EFS"] == {"RF": (5, 2), "CART": (5, 1)}
 
 
+def test_found_rows_are_counted_from_the_stored_precision():
+    rng = np.random.default_rng(0)
+    y = rng.permutation(np.arange(120) % 3)
+    X = rng.normal(size=(120, 4)) + np.eye(3, 4)[y]
+    record = efs_2004.search(X, y, None, 0, ("Full Space", "ARF", 0))
+    shares = efs_2004.shares_found({("Full Space", "ARF", 0): record}, "Full Space", 1, 120, 3)
+    assert shares.shape == (3, 12)
+    np.testing.assert_allclose(shares * 35 / 100, np.rint(shares * 35 / 100), atol=1e-9)
+    np.testing.assert_allclose(shares[:, [0, 6]], [[0, 100]] * 3)  # 105 rows in 6 rounds of 20
+    assert (np.diff(shares) >= 0).all()
+
+
 @pytest.mark.slow
 def test_efs_2004_runs_on_genes_and_images(folder, monkeypatch):
     monkeypatch.setattr(efs_2004, "THRESHOLD", ("top", 30))
@@ -207,7 +219,7 @@ def test_efs_2004_runs_on_genes_and_images(folder, monkeypatch):
 
 
 def small_fsdd(folder, **options):
-    return Work(fsdd_2008.Settings(1, 1, ("Iris",)), None, folder, **options)
+    return Work(fsdd_2008.Settings(1, 1, 1, ("Iris",)), None, folder, **options)
 
 
 def test_a_fold_is_the_literal_loop():
@@ -231,7 +243,7 @@ def test_levels_of_mrmr_are_taken_literally():
 
 
 def test_fsdd_2008_on_iris(folder, monkeypatch):
-    monkeypatch.setitem(fsdd_2008.PROFILES, "quick", fsdd_2008.Settings(1, 1, ("Iris", "Wine")))
+    monkeypatch.setitem(fsdd_2008.PROFILES, "quick", fsdd_2008.Settings(1, 1, 1, ("Iris", "Wine")))
     outcome = reproduce("fsdd-2008", data=folder, out=folder / "out")
     found = verdicts(outcome)
     assert found["beta"]["Iris"] == found["invariant"]["Iris"] == found["optimal subset"]["Iris"] == "holds"

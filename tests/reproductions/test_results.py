@@ -112,14 +112,6 @@ def test_stored_results_have_every_claim_and_column(paper):
         assert tuple(claim.verdicts) == claim.rule.columns
 
 
-@pytest.mark.parametrize("paper", with_article)
-def test_numbers_in_the_prose_of_an_article_are_placeholders(paper):
-    """Results with decimals come from the results file; the template has decimals only in margins and settings."""
-    text = (folder_of(paper) / "article.md").read_text(encoding="utf-8")
-    prose = re.sub(r"\{\{.*?\}\}|`[^`]*`|```.*?```", "", text, flags=re.DOTALL)
-    assert re.findall(r"\d+\.\d{2,}", prose) == []
-
-
 def test_a_placeholder_without_a_result_is_an_error(monkeypatch, tmp_path):
     from reproductions import results
 
