@@ -55,7 +55,7 @@ from .validation.stores import CANNOT_TRAVEL, Stored, is_stored
 from .validation.tables import REMEDY, scaled, some_columns
 
 MAX_NAMED = 10  # features in an error message
-FEWEST_COMPARED = 20  # probes, and features, for which equal scores are unusual
+FEWEST_COMPARED = 20  # probes, and features, for which similar scores are unusual
 FEW_ROWS, MANY_ROWS = 200, 2000  # bounds on the rows by which the spread of J is judged
 N_COMPARED_IN_ORDER = 20  # features whose values are followed from row to row
 FLAT = 0.1  # range of J, of which more than half of the probes have the same
@@ -400,11 +400,16 @@ def _blocks_at_once(settings: Settings, stop: Rule) -> int:
 def _warn_if_flat(run: Run) -> None:
     """Warn where J is the same, or nearly the same, for all probes, so that nothing can be ranked by it."""
     J = run.ledger.values()
-    if len(J) < FEWEST_COMPARED or run.units.n_units < FEWEST_COMPARED or run.ledger.failures is not None:
+    n_units = run.units.n_units
+    if len(J) < FEWEST_COMPARED or n_units == 1 or run.ledger.failures is not None:
         return
     low, high = float(J.min()), float(J.max())
+    if n_units < FEWEST_COMPARED and high == 1:  # a few features may all be perfect
+        return
     if high - low <= SAME * max(abs(low), abs(high)):
         warn(f"J is {low:.6g} for all probes: the scores are tied, and the ranking is the order of the columns")
+        return
+    if n_units < FEWEST_COMPARED:
         return
     n_rows = min(run.settings.shape[0], MANY_ROWS)
     same = np.unique(J, return_counts=True)[1].max() / len(J)
