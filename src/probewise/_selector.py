@@ -79,7 +79,7 @@ class Selector(SelectorMixin, BaseEstimator):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if "fit" in vars(cls):
-            cls.fit = _without_underflow(cls.fit)
+            cls.fit = _with_usual_error_state(cls.fit)
 
     def __sklearn_tags__(self) -> Any:
         tags, accepts = super().__sklearn_tags__(), self._accepts
@@ -407,12 +407,12 @@ def pairs_of_units(
     return Pairs(pairs[first], found.q_values[first], fdr)
 
 
-def _without_underflow(fit: Any) -> Any:
-    """``fit`` with its own error state: underflow to zero is harmless, even where the caller's np.errstate raises."""
+def _with_usual_error_state(fit: Any) -> Any:
+    """``fit`` with numpy's usual error state, even where the caller's np.errstate raises."""
 
     @wraps(fit)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
-        with np.errstate(under="ignore"):
+        with np.errstate(all="warn", under="ignore"):
             return fit(*args, **kwargs)
 
     return wrapped

@@ -1,5 +1,7 @@
 """The caller's numpy error state, subnormal numbers, constant tables, and labels of groups."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,7 +11,9 @@ import probewise
 from probewise import BIF, DAF, SFFS, Tournament
 from probewise.criteria import KNN
 from probewise.engine.probes import Subsets
+from probewise.inference import associated
 from probewise.stopping import MaxProbes
+from probewise.validation.errors import ParameterError
 
 RNG = np.random.default_rng(0)
 X, Y = RNG.normal(size=(40, 8)), np.arange(40) % 2
@@ -55,17 +59,25 @@ def test_a_sparse_float32_table_of_subnormal_numbers_is_scaled():
     assert np.isfinite(fitted.scores_).all()
 
 
+def test_a_huge_constant_under_an_error_state_that_raises():
+    with np.errstate(all="raise"), warnings.catch_warnings(action="ignore"):
+        fitted = SELECTORS["DAF"].fit(np.c_[np.full(40, 1e308), X], Y)
+    assert np.isfinite(fitted.scores_).all()
+
+
 @pytest.mark.parametrize("y", [Y, RNG.normal(size=40)])
-def test_constant_columns_are_tied_with_a_warning(y):
+@pytest.mark.parametrize("n_features", [3, 24])
+def test_constant_columns_are_tied_with_a_warning(y, n_features):
     with pytest.warns(UserWarning, match="for all probes: the scores are tied, and the ranking is the order"):
-        fitted = Tournament(3, n_probes=300, random_state=0).fit(np.ones((40, 24)), y)
-    assert fitted.ranking_.tolist() == list(range(1, 25))
+        fitted = Tournament(3, n_probes=300, random_state=0).fit(np.ones((40, n_features)), y)
+    assert fitted.ranking_.tolist() == list(range(1, n_features + 1))
 
 
 BAD_GROUPS = {
     "None": ([None] * 40, r"groups has no label \(None or NaN\) in 40 rows \(first: row 0\): give one label for each"),
     "one None": ([*range(39), None], r"in 1 rows \(first: row 39\)"),
     "NaN": ([np.nan, *range(39)], r"in 1 rows \(first: row 0\)"),
+    "NaT": (np.array(["NaT", *range(39)], dtype="M8[D]"), "no label"),
     "pandas NA": (pd.array([pd.NA, *range(39)]), "no label"),
     "two columns": (np.ones((40, 2)), r"groups has 2 dimensions \(shape \(40, 2\)\): give one label for each"),
     "one column": (np.ones((40, 1)), "groups has 2 dimensions"),
@@ -84,3 +96,11 @@ def test_groups_that_cannot_be_used(name, selector):
         selector.fit(X, Y, groups=groups)
     with pytest.raises(ValueError, match=words):
         KNN(3).bind(X, Y, 3, groups=groups)
+
+
+@pytest.mark.parametrize("name", BAD_GROUPS)
+@pytest.mark.parametrize("parameter", ["groups", "strata"])
+def test_tests_of_features_refuse_the_same_groups_and_strata(name, parameter):
+    groups, words = BAD_GROUPS[name]
+    with pytest.raises(ParameterError, match=words.replace("groups", parameter)):
+        associated(X, Y, **{parameter: groups})

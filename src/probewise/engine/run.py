@@ -25,7 +25,7 @@ from .tally import COEFFICIENTS, Tally, TallySheet, positions, replay, size_adju
 from .units import Units
 
 Floats = NDArray[np.float64]
-FEWEST_COMPARED = 20  # probes, and features, for which equal scores are unusual
+FEWEST_COMPARED = 20  # probes, and features, for which similar scores are unusual
 FEW_ROWS, MANY_ROWS = 200, 2000  # bounds on the rows by which the spread of J is judged
 FLAT = 0.1  # range of J, of which more than half of the probes have the same
 LEADING = 10  # features that people read first
@@ -358,11 +358,16 @@ def warn_about(run: Run, name: str) -> None:
 def _warn_if_flat(run: Run) -> None:
     """Warn where J is the same, or nearly the same, for all probes, so that nothing can be ranked by it."""
     J = run.ledger.values()
-    if len(J) < FEWEST_COMPARED or run.units.n_units < FEWEST_COMPARED or run.ledger.failures is not None:
+    n_units = run.units.n_units
+    if len(J) < FEWEST_COMPARED or n_units == 1 or run.ledger.failures is not None:
         return
     low, high = float(J.min()), float(J.max())
+    if n_units < FEWEST_COMPARED and high == 1:  # a few features may all be perfect
+        return
     if high - low <= SAME * max(abs(low), abs(high)):
         warn(f"J is {low:.6g} for all probes: the scores are tied, and the ranking is the order of the columns")
+        return
+    if n_units < FEWEST_COMPARED:
         return
     n_rows = min(run.settings.shape[0], MANY_ROWS)
     same = np.unique(J, return_counts=True)[1].max() / len(J)

@@ -14,10 +14,10 @@ from sklearn.utils import check_array, check_consistent_length
 
 from ..criteria.base import Target
 from ..evaluation.covariates import Covariates
-from ..validation.errors import ParameterError
 from ..validation.parameters import (
     SHARE,
     check_parameter,
+    checked_groups,
     checked_weights,
     plain_labels,
     require_two_weighted,
@@ -61,7 +61,7 @@ class Table:
         )
         survival = survival_in(y)
         y = plain_labels(y, several=True) if survival is None else survival.array
-        check_consistent_length(X, y, groups, strata)
+        check_consistent_length(X, y)
         weights = checked_weights(sample_weight, len(y))
         if y.ndim == 1:
             require_two_weighted(y, weights)
@@ -70,8 +70,8 @@ class Table:
         target = Target.of(y[used], task)
         if weights is not None:
             weights = None if np.ptp(weights[used]) == 0 else weights[used] / weights[used].mean()
-        groups = None if groups is None else _codes("groups", groups)[used]
-        strata = np.zeros(len(target.values), np.int64) if strata is None else _codes("strata", strata)[used]
+        groups = None if groups is None else _codes("groups", groups, len(y))[used]
+        strata = np.zeros(len(target.values), np.int64) if strata is None else _codes("strata", strata, len(y))[used]
         table = cls(X, rows, target.values, target.n_classes, weights, groups, strata)
         return table if adjust is None else table._adjusted(target, adjust)
 
@@ -147,11 +147,8 @@ class Table:
         return np.ascontiguousarray(part.T, dtype=np.float64)
 
 
-def _codes(name: str, labels: Any) -> Ints:
-    labels = np.asarray(labels)
-    if labels.ndim != 1:
-        raise ParameterError(f"{name} has {labels.ndim} dimensions: give one label for each row")
-    return np.unique(labels, return_inverse=True)[1].astype(np.int64)
+def _codes(name: str, labels: Any, n_rows: int) -> Ints:
+    return np.unique(np.asarray(checked_groups(labels, n_rows, name)), return_inverse=True)[1].astype(np.int64)
 
 
 def normal_scores(values: NDArray[Any]) -> Floats:

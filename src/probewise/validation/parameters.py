@@ -380,7 +380,7 @@ def checked_weights(sample_weight: Any, n_rows: int) -> NDArray[np.float64] | No
     return weights
 
 
-def checked_groups(groups: Any, n_rows: int) -> NDArray[Any] | None:
+def checked_groups(groups: Any, n_rows: int, name: str = "groups") -> NDArray[Any] | None:
     """The group of each row as an array, or None if there are none; refused unless each row has one label."""
     if groups is None:
         return None
@@ -391,18 +391,18 @@ def checked_groups(groups: Any, n_rows: int) -> NDArray[Any] | None:
         labels = np.empty((0, 0))
     if labels.ndim != 1:
         shape = f" (shape {labels.shape})" if labels.size else ""
-        raise ParameterError(f"groups has {labels.ndim} dimensions{shape}: {remedy}")
+        raise ParameterError(f"{name} has {labels.ndim} dimensions{shape}: {remedy}")
     if len(labels) != n_rows:
-        raise ParameterError(f"groups has inconsistent numbers of samples, {len(labels)}: {remedy}")
-    missing = [row for row, label in enumerate(labels) if labels.dtype.kind in "Of" and _is_missing(label)]
+        raise ParameterError(f"{name} has inconsistent numbers of samples, {len(labels)}: {remedy}")
+    missing = [row for row, label in enumerate(labels) if labels.dtype.kind in "OfmM" and _is_missing(label)]
     if missing:
         raise ParameterError(
-            f"groups has no label (None or NaN) in {len(missing)} rows (first: row {missing[0]}): {remedy}"
+            f"{name} has no label (None or NaN) in {len(missing)} rows (first: row {missing[0]}): {remedy}"
         )
     kinds = {_kind(label) for label in labels} if labels.dtype.kind == "O" else set()
     if len(kinds) > 1:
         raise ParameterError(
-            f"groups has labels of several kinds ({', '.join(sorted(kinds))}): {remedy}, all of one kind"
+            f"{name} has labels of several kinds ({', '.join(sorted(kinds))}): {remedy}, all of one kind"
         )
     return labels
 
