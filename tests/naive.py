@@ -899,6 +899,7 @@ def tournament_rounds(plan, values, schedule, linear_weights, share, ridge=10.0,
         order = sorted(range(len(active)), key=lambda k: -total[k])
         if sizes[number + 1] > schedule.protected_above:
             order.sort(key=lambda k: active[k] not in schedule.protected)
+        order.sort(key=lambda k: active[k] not in schedule.paired)
         best = order[: sizes[number + 1]]
         rounds.append(sorted(active[best].tolist()))
     return rounds

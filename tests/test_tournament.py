@@ -223,6 +223,21 @@ def test_filters_protect_features_while_many_are_in():
     assert not len(few.run_.settings.schedule.protected)
 
 
+def test_a_pair_that_acts_together_stays_until_the_last_round(tmp_path):
+    """Two features that are informative only together, among so many that few probes have both; nothing on noise."""
+    random = np.random.default_rng(0)
+    signs = random.choice([-1.0, 1.0], (220, 2))
+    X = random.standard_normal((220, 1500))
+    X[:, [7, 900]] = signs + 0.3 * X[:, [7, 900]]
+    y = signs.prod(axis=1) > 0
+    found = Tournament(n_probes=400, ledger=tmp_path / "run.ledger", random_state=0).fit(X, y)
+    with Ledger(tmp_path / "run.ledger") as ledger:
+        assert Run.read(ledger).settings.schedule.paired.tolist() == [7, 900]
+    assert found.ranking_[[7, 900]].max() <= N_LAST
+    noise = Tournament(n_probes=400, random_state=0).fit(X, random.permutation(y))
+    assert not len(noise.run_.settings.schedule.paired)
+
+
 def test_the_protected_features_are_the_same_each_time_where_relieff_looks_at_some_rows(monkeypatch):
     monkeypatch.setattr("probewise.tournament.RELIEF_CELLS", 20 * 60 * 130)
     monkeypatch.setattr("probewise.tournament.MIN_ROWS_TO_PROTECT", 60)

@@ -37,6 +37,7 @@ from .filters.efs import EFS
 from .filters.fsdd import FSDD
 from .filters.mrmr import JMI, MRMR
 from .filters.relieff import ReliefF
+from .inference import pairs
 from .stopping import MaxProbes, MaxTime, Rule
 from .validation.errors import warn
 from .validation.parameters import check_parameters, number, seed_of, survival_in, whole_number
@@ -50,6 +51,8 @@ MAX_PROBES, MIN_PROBES, USUAL_ROWS = 12_000, 2_000, 150  # the budget falls with
 N_PROTECTED = 30  # per filter; with 60, few of 500 features would be left to what only probes can show
 MIN_ROWS_TO_PROTECT = 200  # with fewer rows, filters that see pairs protect noise: genes were ranked worse
 RELIEF_CELLS = 4e9  # rows times sampled rows times features, up to which ReliefF takes seconds
+MAX_PAIR_CELLS = 1e10  # rows times pairs of features, up to which all pairs are scanned in a second
+MAX_PAIRS = 5  # strongest pairs whose features stay until the last round
 MAX_PAIRED, BEST_ALONE = 1000, 300  # EFS compares all pairs of so many features, else pairs of the best ones
 FOLDS = 3
 RARE = 0.4  # share of the rows, relative to an equal share, below which a class is rare
@@ -263,14 +266,15 @@ class Tournament(RunResultsMixin, Selector):
             if schedule.ends and n_units > above:
                 protected = self._protected(used, n_threads, on_device)
                 schedule = replace(schedule, protected=protected, protected_above=above)
+            if schedule.ends:
+                schedule = replace(schedule, paired=self._paired(used, n_threads))
         model = linear_model(used) if isinstance(self.criterion, str) and self.criterion == "auto" else None
         return replace(schedule, n_threads=n_threads, model=model), block_size
 
     def _protected(self, data: Data, n_jobs: int | None, on_device: bool) -> Columns:
         """Units with one of the best features of a filter."""
         X, units = data.matrix, data.table.units
-        is_plain = data.y is not None and not isinstance(X, Stored) and not data.categorical.any()
-        if data.shape[0] < MIN_ROWS_TO_PROTECT or not is_plain or len(columns_not_finite(X)):
+        if not can_be_filtered(data):
             return NO_COLUMNS
         filters = filters_for(X, data.is_classification, n_jobs)
         # Beside a GPU the cores are free, so the filters run at the same time.
@@ -278,8 +282,30 @@ class Tournament(RunResultsMixin, Selector):
         targets = np.atleast_2d(np.asarray(data.y).T)
         rankings = run_all(lambda method: np.min([method.fit(X, y).ranking_ for y in targets], axis=0), filters)
         best = np.min(list(rankings), axis=0) <= -(-N_PROTECTED // len(targets))
-        protected = np.unique(units.unit_of[best])
-        return protected[protected >= 0].astype(np.int32)
+        return units_of_columns(data, np.flatnonzero(best))
+
+    def _paired(self, data: Data, n_jobs: int | None) -> Columns:
+        """Units in a pair that acts together on the target: few probes have both features, so they could be dropped."""
+        X = data.matrix
+        if sp.issparse(X) or not can_be_filtered(data) or X.shape[0] * X.shape[1] ** 2 / 2 > MAX_PAIR_CELLS:
+            return NO_COLUMNS
+        task = "classification" if data.is_classification else "regression"
+        of_rows: dict[str, Any] = {"groups": data.groups, "sample_weight": data.sample_weight}
+        found = pairs(X, data.y, task=task, **of_rows, random_state=0, n_jobs=n_jobs).pairs
+        return units_of_columns(data, found[:MAX_PAIRS].ravel())
+
+
+def can_be_filtered(data: Data) -> bool:
+    """Whether filters can read the table, and it has enough rows for them to find more than noise."""
+    X = data.matrix
+    is_plain = data.y is not None and not isinstance(X, Stored) and not data.categorical.any()
+    return data.shape[0] >= MIN_ROWS_TO_PROTECT and is_plain and not len(columns_not_finite(X))
+
+
+def units_of_columns(data: Data, columns: NDArray[np.int64]) -> Columns:
+    """The units with one of these columns, ascending."""
+    units = np.unique(data.table.units.unit_of[columns])
+    return units[units >= 0].astype(np.int32)
 
 
 def filters_for(X: Any, is_classification: bool | None, n_jobs: int | None) -> list[Any]:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..engine.probes import Subsets
-from ..kernels.device import count, find
+from ..kernels.device import count, find, free_cache
 from ..validation.errors import ParameterError
 from .base import BoundCriterion, Floats, Folds
 
@@ -70,9 +70,7 @@ class OnDevice:
 
     def free_cache(self) -> None:
         """Return the memory of batches that have ended to the GPU, for other processes."""
-        import torch
-
-        torch.cuda.empty_cache()
+        free_cache()
 
     @property
     def n_devices(self) -> int:

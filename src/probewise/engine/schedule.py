@@ -102,6 +102,7 @@ class Schedule:
     # Units that stay while more than ``protected_above`` units are left.
     protected: NDArray[np.int32] = field(default_factory=NO_UNITS.copy)
     protected_above: int = 0
+    paired: NDArray[np.int32] = field(default_factory=NO_UNITS.copy)  # units that stay until the last round
     n_threads: int | None = None  # for the regressions between rounds; any number gives the same bits
     model: LinearModel | None = None  # None without a target, or for a run that was read without its data
     # The design matrix of the last regression, which the next one extends.
@@ -135,6 +136,7 @@ class Schedule:
         positions_of_units = positions(scores)
         if n_kept > self.protected_above:
             positions_of_units[np.isin(active, self.protected)] -= len(active)
+        positions_of_units[np.isin(active, self.paired)] -= 2 * len(active)
         active = active[positions_of_units <= np.partition(positions_of_units, n_kept - 1)[n_kept - 1]]
         plan = plan.with_round(n_probes, active)
         self._note_weights(plan, ledger)

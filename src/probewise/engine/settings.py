@@ -131,7 +131,8 @@ class Settings:
             identity["missing"] = self.missing
         if self.schedule is not None:
             identity["tournament"] = [self.schedule.n_probes, *self.schedule.ends]
-            identity["protected"] = [self.schedule.protected_above, fingerprint(self.schedule.protected)]
+            protected, paired = fingerprint(self.schedule.protected), fingerprint(self.schedule.paired)
+            identity["protected"] = [self.schedule.protected_above, protected, paired]
         members, kept = self.units.members, self.units.kept
         special = self._has_special_units
         identity["units"] = fingerprint(members.indices, members.offsets, kept) if special else None
@@ -147,6 +148,7 @@ class Settings:
             notes["unit_always"] = _packed(self.units.kept)
         if self.schedule is not None:
             notes["protected_units"] = _packed(self.schedule.protected)
+            notes["paired_units"] = _packed(self.schedule.paired)
         if self.uninformative is not None and len(self.uninformative):
             notes["uninformative"] = _packed(self.uninformative)
         return notes
@@ -240,10 +242,12 @@ def _read_schedule(stored: Mapping[str, Any], units: Units) -> Schedule | None:
         return None
     n_probes, *ends = stored["tournament"]
     above, protected = stored["protected"][0], _unpacked(stored["protected_units"])
+    paired = _unpacked(stored["paired_units"])
     for number in (n_probes, *ends, above):
         _require(isinstance(number, int), 0 <= number <= 2**53)
-    _require((np.diff([0, *ends]) > 0).all(), ((protected >= 0) & (protected < units.n_units)).all())
-    return Schedule(n_probes, tuple(ends), protected, above)
+    named = np.concatenate([protected, paired])
+    _require((np.diff([0, *ends]) > 0).all(), ((named >= 0) & (named < units.n_units)).all())
+    return Schedule(n_probes, tuple(ends), protected, above, paired)
 
 
 def _read_rows(stored: Mapping[str, Any]) -> dict[str, Any]:

@@ -40,6 +40,11 @@ def count(device: str) -> int:
     return _torch(device).cuda.device_count() if device in ("auto", "cuda") else 1
 
 
+def free_cache() -> None:
+    """Return cached memory to the GPU."""
+    _torch("auto").cuda.empty_cache()
+
+
 def has_triton(device: str) -> bool:
     return device.startswith("cuda") and find_spec("triton") is not None
 
