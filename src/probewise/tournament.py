@@ -273,7 +273,7 @@ class Tournament(RunResultsMixin, Selector):
 
     def _protected(self, data: Data, n_jobs: int | None, on_device: bool) -> Columns:
         """Units with one of the best features of a filter."""
-        X, units = data.matrix, data.table.units
+        X = data.matrix
         if not can_be_filtered(data):
             return NO_COLUMNS
         filters = filters_for(X, data.is_classification, n_jobs)
