@@ -126,11 +126,21 @@ def test_the_weights_of_the_linear_classifier_are_in_the_ledger(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("n_rows", "n_columns", "expected"),
-    [(100, 300, 12_000), (400, 300, 4_500), (1000, 300, 2_000), (400, 5000, 5_000), (2500, 4000, 3_000)],
+    ("n_rows", "n_columns", "on_device", "expected"),
+    [
+        (100, 300, False, 12_000),
+        (400, 300, False, 4_500),
+        (1000, 300, False, 2_000),
+        (400, 5000, False, 5_000),
+        (2500, 4000, False, 2_500),
+        (2500, 1000, True, 4_000),
+        (2500, 4000, True, 10_000),
+    ],
 )
-def test_the_default_budget_follows_rows_and_columns(n_rows, n_columns, expected, monkeypatch):
+def test_the_default_budget_follows_rows_columns_and_device(n_rows, n_columns, on_device, expected, monkeypatch):
     monkeypatch.setattr(Tournament, "_protected", lambda *_: NO_COLUMNS)  # the filters take seconds
+    if on_device:
+        monkeypatch.setattr("probewise.tournament.OnDevice", object)  # every score counts as one on a device
     X = np.random.default_rng(0).normal(size=(n_rows, n_columns)).astype(np.float32)
     with pytest.warns(ConvergenceWarning, match="the time limit was reached"):
         stopped = Tournament(10, criterion=Linear(), cv=3, time_limit=1e-9).fit(X, np.arange(n_rows) % 2)

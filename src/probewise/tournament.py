@@ -50,7 +50,7 @@ MAX_BLOCKS = 100  # a small budget has small blocks, so that rounds can end wher
 MAX_PROBES, MIN_PROBES, USUAL_ROWS = 12_000, 2_000, 150  # the budget falls with rows, so that time hardly grows
 # Wide tables have a probe for each column, as long as that takes seconds: with fewer probes, informative features are
 # dropped in the first rounds.
-MAX_PROBE_ROWS, GPU_FACTOR = 6_000_000, 4
+MAX_PROBE_ROWS, GPU_FACTOR = 5_000_000, 4
 N_PROTECTED = 30  # per filter; with 60, few of 500 features would be left to what only probes can show
 MIN_ROWS_TO_PROTECT = 200  # with fewer rows, filters that see pairs protect noise: genes were ranked worse
 RELIEF_CELLS = 4e9  # rows times sampled rows times features, up to which ReliefF takes seconds
@@ -93,7 +93,7 @@ class Tournament(RunResultsMixin, Selector):
         of the linear classifier.
     n_probes : int or "auto", default="auto"
         The budget. "auto" is 12,000 for up to 150 rows and falls with more rows to 2,000. Where it is less, a wide
-        table has one probe for each feature (four on a GPU), up to 12,000 and up to 6,000,000 / rows (four times as
+        table has one probe for each feature (four on a GPU), up to 12,000 and up to 5,000,000 / rows (four times as
         many on a GPU). A resumed run keeps its own budget.
     time_limit : float or None, default=None
         Seconds after which the run ends with the ranking so far.
