@@ -1,11 +1,13 @@
 """Settings of Tournament: accuracy with one setting changed, informative features found, and XOR pairs found.
 
-python -m benchmarks tournament --only choices    accuracy on held-out rows, measured as in unseen
-python -m benchmarks tournament --only truth      Madelon recipe (10 seeds) and UCI Madelon: informative features found
-python -m benchmarks tournament --only pairs      an XOR pair among 500 and 5,000 features; also ReliefF and JMI
+python -m benchmarks choices --only choices    accuracy on held-out rows without a linear classifier, as in unseen
+python -m benchmarks choices --only weights    accuracy on held-out rows by how weights of a linear classifier are used
+python -m benchmarks choices --only truth      Madelon recipe (10 seeds) and UCI Madelon: informative features found
+python -m benchmarks choices --only wide       Madelon recipe with 5,000 features (10 seeds), by the budget
+python -m benchmarks choices --only pairs      an XOR pair among 500 and 5,000 features; also ReliefF and JMI
 
-Results are stored in benchmarks/tournament.jsonl and not computed again. Tables and a plot of all results so far are
-written to benchmarks/tournament.md and docs/pictures/tournament.svg.
+Results are stored in benchmarks/choices.jsonl and not computed again. Tables and a plot of all results so far are
+written to benchmarks/choices.md and docs/pictures/tournament.svg.
 """
 
 import json
@@ -17,13 +19,14 @@ from unittest.mock import patch
 import numpy as np
 from joblib import Parallel, delayed
 
-from benchmarks import unseen
+from benchmarks import linear_weights, unseen
 
 HERE = Path(__file__).parent
 STORED = Path(__file__).with_suffix(".jsonl")
 SEEDS, MARKS = range(10), (500, 1_000, 2_000, 4_000)
 PAIRS = [(n, rows) for n in (500, 5_000) for rows in (250, 500, 1_000)]
 BUDGETS = (2_000, 8_000)
+WIDE_BUDGETS = ("auto", 3_000, 4_000, 6_000)
 
 
 def weighted_neighbors(temperature):
@@ -80,7 +83,6 @@ CHOICES = {
     "protect: always": {"MIN_ROWS_TO_PROTECT": 0},
     "protect: never": {"MIN_ROWS_TO_PROTECT": 10**9},
     "protect: 60 of each": {"MIN_ROWS_TO_PROTECT": 0, "N_PROTECTED": 60},
-    "linear classifier: none": {"MAX_PRODUCTS": 0},
     "budget: a quarter": {"budget": 0.25},
     "budget: four times": {"budget": 4.0},
 }
@@ -97,9 +99,11 @@ def changed_tournament(choice, n_rows, **options):
         stack.enter_context(patch.object(module, name, changed.pop(name)))
     if "criterion" in changed:
         changed["criterion"] = criteria()[changed["criterion"]]
-    default_budget = Tournament()._budget(n_rows, None)
+    # These settings were compared before Tournament had a linear classifier.
+    stack.enter_context(patch.object(tournament, "MAX_PRODUCTS", 0))
     if "budget" in changed:
-        changed["n_probes"] = int(default_budget * changed.pop("budget"))
+        default = np.clip(tournament.MAX_PROBES * tournament.USUAL_ROWS // n_rows, 2_000, tournament.MAX_PROBES)
+        changed["n_probes"] = int(default * changed.pop("budget"))
     return Tournament(**changed, **options), stack
 
 
@@ -136,6 +140,17 @@ def truth(choice, seed, n_probes):
     return {"hits": int((ranking[true] <= 20).sum()), "seconds": time.perf_counter() - started}
 
 
+def wide(n_probes, seed):
+    """Informative features among the best 20 of 5,000, with 1,000 rows; seconds are those of one core."""
+    from probewise import Tournament
+    from probewise.datasets import make_madelon
+
+    data, started = make_madelon(1_000, 5_000, random_state=seed), time.process_time()
+    tournament = Tournament(n_probes=n_probes, random_state=seed, n_jobs=1).fit(data.X.astype(np.float32), data.y)
+    hits = int((tournament.ranking_[data.informative] <= 20).sum())
+    return {"hits": hits, "n_probes": tournament.n_probes_, "seconds": time.process_time() - started}
+
+
 def pairs(method, n_features, n_rows, n_probes, seed):
     from benchmarks.precision import make_xor
     from probewise import JMI, ReliefF, Tournament
@@ -150,9 +165,13 @@ def pairs(method, n_features, n_rows, n_probes, seed):
 
 def cells(part, small):
     """The results to compute for each part, the most informative first."""
+    if part == "weights":
+        return list(linear_weights.cells(small))
     if part == "choices":
         sets, halves = unseen.present(unseen.SETS[:2] if small else unseen.SETS), range(1 if small else unseen.HALVES)
         return [(choice, name, half) for half in halves for choice in CHOICES for name in sets]
+    if part == "wide":
+        return [(budget, seed) for seed in SEEDS for budget in WIDE_BUDGETS][: 1 if small else None]
     if part == "truth":
         named = (
             "default",
@@ -173,7 +192,7 @@ def cells(part, small):
     return wanted
 
 
-PARTS = {"choices": choices, "truth": truth, "pairs": pairs}
+PARTS = {"choices": choices, "weights": linear_weights.score, "truth": truth, "wide": wide, "pairs": pairs}
 
 
 def computed(part, cell):
@@ -201,8 +220,8 @@ def main(only=None, small=False, jobs=2, **_):
 
 
 def write(known, to_files=True):
-    tables = [*of_choices(known), *of_truth(known), *of_pairs(known)]
-    text = "# Settings of Tournament\n\nResults of `python -m benchmarks tournament` so far.\n\n"
+    tables = [*of_weights(known), *of_choices(known), *of_truth(known), *of_wide(known), *of_pairs(known)]
+    text = "# Settings of Tournament\n\nResults of `python -m benchmarks choices` so far.\n\n"
     text += "<!-- --8<-- [start:tables] -->\n"
     for title, header, rows in tables:
         lines = [header, ["---"] * len(header), *rows]
@@ -211,40 +230,64 @@ def write(known, to_files=True):
     if not to_files:
         print(text)
         return
-    (HERE / "tournament.md").write_text(text)
+    (HERE / "choices.md").write_text(text)
     draw(known)
 
 
-def by_choice(known):
-    """Accuracies as {choice: {(set, half): values}}."""
+def by_choice(known, of_part="choices"):
+    """Accuracies as {choice: {(set, half, ...): values}}."""
     accuracies = {}
     for (part, *cell), result in known.items():
-        if part == "choices":
+        if part == of_part:
             accuracies.setdefault(cell[0], {})[tuple(cell[1:])] = [100 * result[str(size)] for size in unseen.SIZES]
     return accuracies
 
 
-def differences(accuracies, choice):
-    """Mean difference of accuracy from the default for each data set, on the halves that both have."""
-    default, sets = accuracies.get("default", {}), {}
-    for cell, accuracy in accuracies[choice].items():
-        if cell in default:
+def differences(accuracies, choice, of=None, reference="default"):
+    """Mean difference of accuracy from the reference for each data set, on the trials that both have."""
+    default, sets = accuracies.get(reference, {}), {}
+    for cell, accuracy in accuracies.get(choice, {}).items():
+        if cell in default and (of is None or cell[0] in of):
             sets.setdefault(cell[0], []).append(np.subtract(accuracy, default[cell]))
     return np.array([np.mean(values, axis=0) for values in sets.values()])
 
 
 def of_choices(known):
-    accuracies, rows = by_choice(known), []
-    for choice in [choice for choice in CHOICES if choice in accuracies]:
-        gains = differences(accuracies, choice)
+    yield from table_of(by_choice(known), CHOICES, "without a linear classifier")
+
+
+def of_weights(known):
+    """Differences from the mean of all settings: one seed of the default is too noisy to compare with."""
+    accuracies = by_choice(known, "weights")
+    for name in (*unseen.SETS, *linear_weights.MORE, *linear_weights.TALL):
+        of_name = [{c: a for c, a in of_choice.items() if c[0] == name} for of_choice in accuracies.values()]
+        of_name = [of_choice for of_choice in of_name if of_choice]
+        for cell in set.intersection(*map(set, of_name)) if of_name else ():
+            mean = np.mean([of_choice[cell] for of_choice in of_name], axis=0)
+            accuracies.setdefault("mean", {})[cell] = mean
+    for title, tables in (
+        ("the nine wide tables", unseen.SETS),
+        ("the nine tables and ten more", (*unseen.SETS, *linear_weights.MORE)),
+        ("tall tables", linear_weights.TALL),
+    ):
+        title = f"weights of the linear classifier and other choices, {title}"
+        yield from table_of(accuracies, linear_weights.VARIANTS, title, tables, "mean")
+
+
+def table_of(accuracies, choices, title, tables=None, reference="default"):
+    rows = []
+    for choice in choices:
+        gains = differences(accuracies, choice, tables, reference)
         if not len(gains):
             continue
         errors = gains.std(axis=0, ddof=1) / np.sqrt(len(gains)) if len(gains) > 1 else np.full(4, np.nan)
         cells = [f"{mean:+.1f} ± {error:.1f}" for mean, error in zip(gains.mean(axis=0), errors, strict=True)]
-        rows.append([choice, *cells, len(gains), len(accuracies[choice])])
+        n_trials = sum((tables is None or c[0] in tables) and c in accuracies[reference] for c in accuracies[choice])
+        rows.append([choice, *cells, f"{gains[:, 2].min():+.1f}", len(gains), n_trials])
     if rows:
-        header = ["setting", *(f"{size} features" for size in unseen.SIZES), "data sets", "trials"]
-        yield "Accuracy on held-out rows, difference from the default in percentage points", header, rows
+        header = ["setting", *(f"{size} features" for size in unseen.SIZES), "worst table (20)", "data sets", "trials"]
+        of = "the default" if reference == "default" else "the mean of all settings"
+        yield f"Accuracy on held-out rows, difference from {of} in percentage points: {title}", header, rows
 
 
 def of_truth(known):
@@ -267,6 +310,31 @@ def of_truth(known):
             ["data", "setting", *MARKS],
             rows,
         )
+
+
+def of_wide(known):
+    results = {}
+    for (part, *cell), result in known.items():
+        if part == "wide":
+            results.setdefault(cell[0], []).append(result)
+    rows = [
+        [
+            "the default" if budget == "auto" else "",
+            f"{of_budget[0]['n_probes']:,}",
+            mean_of([result["hits"] for result in of_budget]),
+            min(result["hits"] for result in of_budget),
+            f"{np.mean([result['seconds'] for result in of_budget]):.0f}",
+            len(of_budget),
+        ]
+        for budget, of_budget in sorted(results.items(), key=lambda item: item[1][0]["n_probes"])
+    ]
+    if rows:
+        header = ["", "probes", "found", "fewest", "seconds on one core", "trials"]
+        yield "Informative features (of 20) among the best 20 of 5,000, with 1,000 rows", header, rows
+
+
+def mean_of(values):
+    return f"{np.mean(values):.1f} ± {np.std(values, ddof=1) / np.sqrt(len(values)) if len(values) > 1 else 0:.1f}"
 
 
 def of_pairs(known):

@@ -257,7 +257,7 @@ def load(name):
         return arrays["X"].astype(np.float32), y
 
 
-def scored(name, method, half, seed=0, rank=None):
+def scored(name, method, half, seed=0, rank=None, table=None):
     """Seconds to rank by a method or a function, and the mean accuracy of the three classifiers at each size."""
     from sklearn.ensemble import RandomForestClassifier, RandomForestRegressor
     from sklearn.linear_model import RidgeCV
@@ -267,7 +267,7 @@ def scored(name, method, half, seed=0, rank=None):
     from sklearn.svm import LinearSVC
 
     warnings.filterwarnings("ignore")
-    X, y = load(name)
+    X, y = load(name) if table is None else table
     strata = None if is_numeric(y) else y
     training, held_out = train_test_split(np.arange(len(y)), test_size=0.5, stratify=strata, random_state=100 + half)
     scaler = (MaxAbsScaler() if sp.issparse(X) else StandardScaler()).fit(X[training])

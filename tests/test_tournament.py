@@ -23,11 +23,13 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import naive
 from probewise import Tournament
+from probewise.criteria import Linear
 from probewise.datasets import make_madelon
 from probewise.engine.ledger import Ledger, LedgerError
 from probewise.engine.probes import Subsets
 from probewise.engine.run import Run
 from probewise.engine.schedule import KEPT_SHARE, N_LAST, LinearModel, Schedule, sizes_of_rounds
+from probewise.engine.units import NO_COLUMNS
 from probewise.report import render_markdown, summarize
 
 DATA = make_madelon(120, 80, random_state=1)
@@ -123,6 +125,28 @@ def test_the_weights_of_the_linear_classifier_are_in_the_ledger(tmp_path):
                 Run.read(ledger)
 
 
+@pytest.mark.parametrize(
+    ("n_rows", "n_columns", "on_device", "expected"),
+    [
+        (100, 300, False, 12_000),
+        (400, 300, False, 4_500),
+        (1000, 300, False, 2_000),
+        (400, 5000, False, 5_000),
+        (2500, 4000, False, 2_500),
+        (2500, 1000, True, 4_000),
+        (2500, 4000, True, 10_000),
+    ],
+)
+def test_the_default_budget_follows_rows_columns_and_device(n_rows, n_columns, on_device, expected, monkeypatch):
+    monkeypatch.setattr(Tournament, "_protected", lambda *_: NO_COLUMNS)  # the filters take seconds
+    if on_device:
+        monkeypatch.setattr("probewise.tournament.OnDevice", object)  # every score counts as one on a device
+    X = np.random.default_rng(0).normal(size=(n_rows, n_columns)).astype(np.float32)
+    with pytest.warns(ConvergenceWarning, match="the time limit was reached"):
+        stopped = Tournament(10, criterion=Linear(), cv=3, time_limit=1e-9).fit(X, np.arange(n_rows) % 2)
+    assert stopped.run_.settings.schedule.n_probes == expected
+
+
 def test_ranks_go_by_the_round_reached_and_then_by_the_coefficient(fitted):
     left = fitted.history_["dropped_in_round"]
     order = np.argsort(fitted.ranking_)
@@ -170,6 +194,7 @@ def test_a_run_that_went_on_is_the_run(fitted, tmp_path, n_first):
 SESSION = """
 import sys
 from probewise import Tournament
+from probewise.criteria import Linear
 from probewise.datasets import make_madelon
 data = make_madelon(120, 80, random_state=1)
 print("ready", flush=True)

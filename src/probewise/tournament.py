@@ -48,6 +48,9 @@ MAX_PROBE_SIZE = 100
 N_NEIGHBORS = 10
 MAX_BLOCKS = 100  # a small budget has small blocks, so that rounds can end where they should
 MAX_PROBES, MIN_PROBES, USUAL_ROWS = 12_000, 2_000, 150  # the budget falls with rows, so that time hardly grows
+# Wide tables have a probe for each column, as long as that takes seconds: with fewer probes, informative features are
+# dropped in the first rounds.
+MAX_PROBE_ROWS, GPU_FACTOR = 5_000_000, 4
 N_PROTECTED = 30  # per filter; with 60, few of 500 features would be left to what only probes can show
 MIN_ROWS_TO_PROTECT = 200  # with fewer rows, filters that see pairs protect noise: genes were ranked worse
 RELIEF_CELLS = 4e9  # rows times sampled rows times features, up to which ReliefF takes seconds
@@ -91,7 +94,9 @@ class Tournament(RunResultsMixin, Selector):
         a time, and the linear model alone for a sparse matrix; other values as in `DAF`. Only "auto" adds the weights
         of the linear classifier.
     n_probes : int or "auto", default="auto"
-        The budget. "auto" is 12,000 for up to 150 rows and falls with more rows to 2,000; a resumed run keeps its own.
+        The budget. "auto" is 12,000 for up to 150 rows and falls with more rows to 2,000. Where it is less, a wide
+        table has one probe for each feature (four on a GPU), up to 12,000 and up to 5,000,000 / rows (four times as
+        many on a GPU). A resumed run keeps its own budget.
     time_limit : float or None, default=None
         Seconds after which the run ends with the ranking so far.
     feature_groups, keep, categorical_features, missing
@@ -257,7 +262,9 @@ class Tournament(RunResultsMixin, Selector):
                     f"n_probes={self.n_probes} to resume it, or choose another file"
                 )
         else:
-            default = np.clip(MAX_PROBES * USUAL_ROWS // data.shape[0], MIN_PROBES, MAX_PROBES)
+            n_rows, n_columns = used.shape
+            by_width = min(n_columns, MAX_PROBE_ROWS // n_rows) * (GPU_FACTOR if on_device else 1)
+            default = min(MAX_PROBES, max(MIN_PROBES, MAX_PROBES * USUAL_ROWS // n_rows, by_width))
             n_probes = int(default if self.n_probes == "auto" else self.n_probes)
             # Also on a GPU, which scores many blocks at once: rounds end at block borders, so they are the same there.
             block_size = min(criterion.block_size, max(1, n_probes // MAX_BLOCKS))
