@@ -84,7 +84,8 @@ def test_only_regression_is_a_coefficient_of_a_tournament(whole):
 
 def test_ranked_puts_later_rounds_first():
     plan = TournamentPlan(4, 2).with_round(50, np.array([1, 2]))
-    assert ranked(plan, np.array([9.0, 1.0, 2.0, 8.0])).tolist() == [2, 1, 0, 3]
+    assert ranked(plan, np.array([9.0, 1.0, 2.0, 8.0]), []).tolist() == [2, 1, 0, 3]
+    assert ranked(plan, np.array([9.0, 1.0, 2.0, 8.0]), [1]).tolist() == [2, 0, 1, 3]
 
 
 def test_a_plain_plan_is_left_alone():

@@ -18,7 +18,7 @@ from .certainty import Certainty, moderated_errors
 from .ledger import Ledger
 from .probes import ProbePlan, Subsets
 from .regression import Regression
-from .schedule import TournamentPlan, ranked
+from .schedule import FORWARD, TournamentPlan, ranked
 from .settings import Settings
 from .tally import COEFFICIENTS, Tally, TallySheet, positions, replay, size_adjusted_tally, size_scaled_tally
 from .units import Units
@@ -122,7 +122,8 @@ class Run:
 
         Units whose columns are all constant or empty come last.
         """
-        units, positions_of_units = self.units, ranked(self.plan, self.unit_coefficient()[0])
+        units, first = self.units, self.ledger.settings.get(FORWARD, [])
+        positions_of_units = ranked(self.plan, self.unit_coefficient()[0], first)
         if self.settings.uninformative is not None and len(self.settings.uninformative):
             is_informative = ~np.isin(units.members.indices, self.settings.uninformative)
             is_last = ~np.logical_or.reduceat(is_informative, units.members.offsets[:-1])
