@@ -31,6 +31,7 @@ from probewise.engine.run import Run
 from probewise.engine.schedule import KEPT_SHARE, N_LAST, LinearModel, Schedule, sizes_of_rounds
 from probewise.engine.units import NO_COLUMNS
 from probewise.report import render_markdown, summarize
+from probewise.tournament import default_criterion
 
 DATA = make_madelon(120, 80, random_state=1)
 
@@ -315,6 +316,37 @@ def test_numbers_to_predict():
     y = X[:, 3] - 2 * X[:, 17] + 0.1 * rng.normal(size=80)
     best = Tournament(2, n_probes=400, random_state=0).fit(X, y)
     assert set(best.get_support(indices=True)) == {3, 17}
+
+
+def test_the_last_features_for_a_number_are_ranked_by_forward_selection(tmp_path):
+    """Copies of a good feature do not follow it; the order equals a twin's, for any workers and without the data."""
+    rng, path = np.random.default_rng(0), tmp_path / "run.ledger"
+    X = rng.normal(size=(60, 40))
+    y = 3 * X[:, 0] + 2 * X[:, 1] + 0.3 * rng.normal(size=60)
+    X[:, 10:15] = X[:, [0]] + 0.05 * rng.normal(size=(60, 5))
+    whole = tournament(ledger=path).fit(X, y)
+    order = np.argsort(whole.ranking_)
+    by_score = np.argsort(-np.nan_to_num(whole.scores_, nan=-np.inf))[:N_LAST]
+    assert 1 in order[:2]
+    assert 1 not in by_score[:2]
+    score = default_criterion(60).bind(X, y, "loo")
+    twin = naive.forward_order(lambda subset: score(Subsets.of([subset]))[0], by_score, 60)
+    assert order[:N_LAST].tolist() == twin
+    same(whole, tournament(n_jobs=2).fit(X, y))
+    with Ledger(path) as ledger:
+        settings, values, again = ledger.settings, ledger.values(), Run.read(ledger)
+    assert again.ranking().tolist() == whole.ranking_.tolist()
+    path.unlink()
+    del settings["stopped"], settings["forward"]
+    with Ledger(path, settings) as ledger:
+        ledger.append(values, seconds=0.1)
+    same(whole, tournament(ledger=path).fit(X, y))
+    for damage in (7, [40], [-1], ["a"], {"a": 1}):
+        with Ledger(path) as ledger:
+            ledger.note("forward", damage)
+        with Ledger(path) as ledger, pytest.raises(LedgerError, match="its last features"):
+            Run.read(ledger).ranking()
+    assert "forward" not in tournament(scoring="neg_mean_squared_error").fit(X, y).run_.ledger.settings
 
 
 def test_sparse_text():

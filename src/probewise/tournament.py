@@ -79,8 +79,9 @@ class Tournament(RunResultsMixin, Selector):
     One ridge regression over the probes of all rounds gives every feature a coefficient: how much it adds to a probe.
     With classes, the weight of the feature in a linear classifier on all remaining features is added to it.
     The best 70% of the features go on. When 20 features are left, they share the rest of the budget. Features are
-    ranked by the round they reached, then by their coefficient. The best features of some fast filters are protected
-    in the early rounds, so that features that only help in combination are not dropped by chance.
+    ranked by the round they reached, then by their coefficient. With numbers to predict, forward selection ranks the
+    last 20, so that near copies do not follow each other. The best features of some fast filters are protected in the
+    early rounds, so that features that only help in combination are not dropped by chance.
 
     Use `Tournament` to predict with few features, and `DAF` to see how much each feature contributes.
 
@@ -92,7 +93,7 @@ class Tournament(RunResultsMixin, Selector):
     criterion : str, Criterion, estimator or callable, default="auto"
         The score J of a probe. "auto" is the mean of a 10-nearest-neighbor and a linear model, leaving out one row at
         a time, and the linear model alone for a sparse matrix; other values as in `DAF`. Only "auto" adds the weights
-        of the linear classifier.
+        of the linear classifier, and ranks by forward selection.
     n_probes : int or "auto", default="auto"
         The budget. "auto" is 12,000 for up to 150 rows and falls with more rows to 2,000. Where it is less, a wide
         table has one probe for each feature (four on a GPU), up to 12,000 and up to 5,000,000 / rows (four times as
@@ -275,8 +276,12 @@ class Tournament(RunResultsMixin, Selector):
                 schedule = replace(schedule, protected=protected, protected_above=above)
             if schedule.ends:
                 schedule = replace(schedule, paired=self._paired(used, n_threads))
-        model = linear_model(used) if isinstance(self.criterion, str) and self.criterion == "auto" else None
-        return replace(schedule, n_threads=n_threads, model=model), block_size
+        model = forward = None
+        if isinstance(self.criterion, str) and self.criterion == "auto":
+            model = linear_model(used)
+            if not used.is_classification and self.scoring in (None, "r2"):
+                forward = used.table.score_of_units(score), used.shape[0]
+        return replace(schedule, n_threads=n_threads, model=model, forward=forward), block_size
 
     def _protected(self, data: Data, n_jobs: int | None, on_device: bool) -> Columns:
         """Units with one of the best features of a filter."""

@@ -5,11 +5,11 @@ import pytest
 
 from probewise import Tournament
 from probewise.datasets import make_madelon
-from probewise.engine.ledger import Ledger
+from probewise.engine.ledger import Ledger, LedgerError
 from probewise.engine.probes import ProbePlan
 from probewise.engine.regression import Design
 from probewise.engine.run import Run
-from probewise.engine.schedule import Schedule, TournamentPlan
+from probewise.engine.schedule import FORWARD, Schedule, TournamentPlan
 from probewise.engine.settings import Settings
 from probewise.engine.tally import Tally
 
@@ -90,6 +90,11 @@ def test_the_ranking_puts_later_rounds_first():
     known = {"regression": (scores, scores)}
     run = Run(plan, Ledger(), Tally.empty(4), Settings.of_features(4), ranked_by="regression", _coefficients=known)
     assert run.ranking().tolist() == [3, 2, 1, 4]
+    run.ledger.note(FORWARD, [1])
+    assert run.ranking().tolist() == [3, 1, 2, 4]
+    run.ledger.note(FORWARD, [0])
+    with pytest.raises(LedgerError, match="order of its last features is impossible"):
+        run.ranking()
 
 
 def test_a_plain_plan_is_left_alone():

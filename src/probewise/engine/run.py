@@ -16,10 +16,10 @@ from ..stopping import ORDER, VALUE, Look, State, TopKConfidence, Watch
 from ..validation.errors import ParameterError, warn
 from ..validation.parameters import check_parameter
 from .certainty import Certainty, moderated_errors
-from .ledger import Ledger
+from .ledger import Ledger, LedgerError
 from .probes import ProbePlan, Subsets
 from .regression import SAME, Regression
-from .schedule import TournamentPlan
+from .schedule import FORWARD, TournamentPlan
 from .settings import Settings
 from .tally import COEFFICIENTS, Tally, TallySheet, positions, replay, size_adjusted_tally, size_scaled_tally
 from .units import Units
@@ -127,8 +127,12 @@ class Run:
         In a tournament units are ranked by the last round that they were in, then by their coefficient. Units whose
         columns are all constant or empty come last.
         """
-        units, scores = self.units, self.unit_coefficient()[0]
-        positions_of_units = np.argsort(np.lexsort((positions(scores), -self.plan.last_rounds())))
+        units, places = self.units, positions(self.unit_coefficient()[0])
+        first = self.ledger.settings.get(FORWARD, [])
+        if not isinstance(first, list) or not np.isin(first, self.plan.rounds[-1].active).all():
+            raise LedgerError("the ledger is damaged: the order of its last features is impossible; restore a copy")
+        places[np.array(first, np.int64)] = np.arange(-len(first), 0)
+        positions_of_units = np.argsort(np.lexsort((places, -self.plan.last_rounds())))
         if self.settings.uninformative is not None and len(self.settings.uninformative):
             is_informative = ~np.isin(units.members.indices, self.settings.uninformative)
             is_last = ~np.logical_or.reduceat(is_informative, units.members.offsets[:-1])

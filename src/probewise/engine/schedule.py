@@ -7,7 +7,7 @@ ledger up to a look, so that the result does not depend on the number of workers
 from __future__ import annotations
 
 import base64
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -40,7 +40,8 @@ TOLERANCE = 1e-3  # of the solution; far below its standard errors
 PART = 4096  # columns that the linear model has in memory at a time
 NO_WEIGHT = 1e-9  # stands for the weight 0 of a row, relative to the largest weight
 COPY = 1e-9  # squared distance of two rows, relative to their squared lengths, below which they are copies
-WEIGHTS = "weights"  # their name in the ledger
+WEIGHTS, FORWARD = "weights", "forward"  # names in the ledger of weights, and of features by forward selection
+TIED = 2.0  # times 1 / rows: an error that is larger by this share is no evidence (a difference of 2 in AIC)
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,6 +106,8 @@ class Schedule:
     paired: NDArray[np.int32] = field(default_factory=NO_UNITS.copy)  # units that stay until the last round
     n_threads: int | None = None  # for the regressions between rounds; any number gives the same bits
     model: LinearModel | None = None  # None without a target, or for a run that was read without its data
+    # The criterion on units and the number of rows, for a forward selection of the last features; None: by coefficient.
+    forward: tuple[Callable[[Subsets], Floats], int] | None = None
     # The design matrix of the last regression, which the next one extends.
     _last_design: list[Design] = field(default_factory=list, init=False, repr=False)
 
@@ -124,7 +127,8 @@ class Schedule:
             return plan
         self._note_weights(plan, ledger)
         n_rounds = len(plan.rounds)
-        if n_probes not in self.ends[n_rounds - 1 : n_rounds]:
+        is_over = n_probes >= self.n_probes and self.forward is not None and FORWARD not in ledger.settings
+        if not is_over and n_probes not in self.ends[n_rounds - 1 : n_rounds]:
             return plan
         so_far = ledger if n_probes == ledger.n_probes else ledger.until(n_probes)
         active = plan.rounds[-1].active
@@ -132,6 +136,9 @@ class Schedule:
         scores = design.of_features(design.solve(RIDGE, tolerance=TOLERANCE) / design.roots, active)
         scores = with_weights(scores, so_far, n_rounds - 1)
         scores = np.round(scores, 12 - int(np.ceil(np.log10(np.abs(scores).max() or 1.0))))  # the same for every BLAS
+        if is_over:
+            ledger.note(FORWARD, self._forward_order(active[np.argsort(positions(scores))][:N_LAST].tolist()))
+            return plan
         n_kept = sizes_of_rounds(plan.n_features, len(self.ends))[n_rounds]
         positions_of_units = positions(scores)
         if n_kept > self.protected_above:
@@ -141,6 +148,20 @@ class Schedule:
         plan = plan.with_round(n_probes, active)
         self._note_weights(plan, ledger)
         return plan
+
+    def _forward_order(self, rest: list[int]) -> list[int]:
+        """Units, given in the order of their coefficients, in the order in which forward selection takes them.
+
+        A coefficient is the mean effect of a unit in random subsets, so that similar units have similar coefficients:
+        the first five of a spectrum would be neighbors. Each step takes the unit with the largest J together with those
+        before it; of units whose errors are equal within the tolerance, the one with the largest coefficient.
+        """
+        assert self.forward is not None
+        (score, n_rows), order = self.forward, list[int]()
+        while rest:
+            errors = 1.0 - score(Subsets.of([[*order, unit] for unit in rest]))
+            order.append(rest.pop(int((errors <= errors.min() * (1 + TIED / n_rows)).argmax())))
+        return order
 
     def _note_weights(self, plan: ProbePlan, ledger: Ledger) -> None:
         """Store the weights of the current round in the ledger, so that it can be replayed without the data."""
@@ -185,7 +206,7 @@ class Schedule:
         return design
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"_last_design": [], "model": None}  # the weights that were used are in the ledger
+        return self.__dict__ | {"_last_design": [], "model": None, "forward": None}  # their results are in the ledger
 
 
 @dataclass(frozen=True, eq=False)
