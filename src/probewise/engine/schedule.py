@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -111,6 +112,8 @@ class Schedule:
     model: LinearModel | None = None  # None without a target, or for a run that was read without its data
     # The design matrix of the last regression, which the next one extends.
     _last_design: list[Design] = field(default_factory=list, init=False, repr=False)
+    # Units of a round, and their weights, which are computed in another thread.
+    _begun: list[tuple[NDArray[np.int32], Future[Floats]]] = field(default_factory=list, init=False, repr=False)
 
     @classmethod
     def of_budget(cls, n_units: int, n_probes: int, block_size: int) -> Schedule:
@@ -142,14 +145,18 @@ class Schedule:
             positions_of_units[np.isin(active, self.protected)] -= len(active)
         active = active[positions_of_units <= np.partition(positions_of_units, n_kept - 1)[n_kept - 1]]
         plan = plan.with_round(n_probes, active)
-        self._note_weights(plan, ledger)
+        if self.model is not None and self.n_threads not in (None, 1):  # while probes of the round are scored
+            active = plan.rounds[-1].active
+            self._begun[:] = [(active, ThreadPoolExecutor(1).submit(self.model, active))]
         return plan
 
     def _note_weights(self, plan: ProbePlan, ledger: Ledger) -> None:
         """Store the weights of the current round in the ledger, so that it can be replayed without the data."""
         stored = ledger.settings.get(WEIGHTS, [])
         if self.model is not None and len(stored) == len(plan.rounds) - 1:
-            weights = self.model(plan.rounds[-1].active).astype("<f4")
+            active = plan.rounds[-1].active
+            weights = next((begun.result() for units, begun in self._begun if units is active), None)
+            weights = (self.model(active) if weights is None else weights).astype("<f4")
             ledger.note(WEIGHTS, [*stored, base64.b64encode(weights.tobytes()).decode()])
 
     def scores(self, plan: ProbePlan, ledger: Ledger) -> Floats:
@@ -188,7 +195,11 @@ class Schedule:
         return design
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"_last_design": [], "model": None}  # the weights that were used are in the ledger
+        return self.__dict__ | {
+            "_last_design": [],
+            "_begun": [],
+            "model": None,
+        }  # the weights that were used are in the ledger
 
 
 @dataclass(frozen=True, eq=False)
