@@ -34,7 +34,7 @@ from probewise.stopping import MaxProbes
 DEVICE = os.environ.get("PROBEWISE_DEVICE", "cuda")
 LIMIT = 100  # seconds after which the rest of a part is left out
 SHAPES = [
-    (300, 20_000), (100, 5000), (50, 1000), (600, 20_000), (1000, 4000), (150, 40), (2000, 20_000), (2000, 100_000),
+    (300, 20_000), (2000, 100_000), (100, 5000), (50, 1000), (600, 20_000), (1000, 4000), (150, 40), (2000, 20_000),
 ]  # fmt: skip
 MANY_CELLS = 10_000_000  # larger tables get a run of DAF: the filters of a tournament would take most of the time
 
