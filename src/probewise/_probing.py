@@ -175,8 +175,8 @@ def prepare(
     n_selected_units(selector, units)
     complete = filled(X, missing, categorical=categorical, weights=weights, names=names)
     missing = None if complete is X else "median" if missing == "auto" else missing
-    has_missing = "missing" in selector.get_params(deep=False)
-    uninformative = uninformative_columns(X, allow_nan=accepts.nan) if has_missing else np.empty(0, np.int64)
+    fills = "missing" in selector.get_params(deep=False)  # DAF and Tournament
+    uninformative = uninformative_columns(X, allow_nan=accepts.nan) if fills else np.empty(0, np.int64)
     if len(uninformative):
         say(selector.verbose, f"{some_columns(uninformative, n_features, names)} are constant or empty and rank last.")
     outcome = y if survival is None else survival.array
@@ -188,7 +188,7 @@ def prepare(
     found = []
     if getattr(criterion, "task", "auto") == "auto" and is_classification is not None:
         found.append(note_on_task(y, is_classification=is_classification))
-    if groups is None and y is not None and has_missing and not isinstance(X, Stored):  # a store is read once
+    if groups is None and y is not None and fills and not isinstance(X, Stored):  # a store is read once
         found.append(note_on_replicates(X))
     notes = list(filter(None, found))
     if adjust is not None:
@@ -199,21 +199,21 @@ def prepare(
     for note in notes:
         warn(note)
     return Data(
-        X,
-        table,
-        y,
-        is_classification,
-        groups,
-        weights,
-        names,
-        categorical,
-        scale,
-        missing,
-        uninformative,
-        list(compress(("groups", "sample_weight", "adjust"), is_given)),
-        notes,
-        outcome,
-        adjust,
+        X=X,
+        table=table,
+        y=y,
+        is_classification=is_classification,
+        groups=groups,
+        sample_weight=weights,
+        names=names,
+        categorical=categorical,
+        scale=scale,
+        missing=missing,
+        uninformative=uninformative,
+        arguments=list(compress(("groups", "sample_weight", "adjust"), is_given)),
+        notes=notes,
+        outcome=outcome,
+        adjust=adjust,
     )
 
 

@@ -442,7 +442,7 @@ def test_ctrl_c_while_modules_are_imported_prints_one_line(tmp_path):
 @pytest.mark.slow
 def test_demo_shows_features_that_tournament_finds_and_bif_misses(succeed, monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
-    shown = succeed("demo", "--time-limit", "2", "--random-state", "1").out
+    shown = succeed("demo", "--random-state", "1").out
     rows = table_rows(shown)
     assert len(rows) == 20
     truth = make_madelon(random_state=1)
@@ -457,4 +457,4 @@ def test_demo_shows_features_that_tournament_finds_and_bif_misses(succeed, monke
     missed = re.search(r"missed by BIF: (.*)\.", shown)[1].split(", ")
     assert missed == sorted(name for name in informative if name in {r[1] for r in rows} and ranks[name] > 20)
     assert re.search(r"[\d,]+ probes in [\d.]+ s, [\d,]+ per second", shown)
-    assert "Stop reason: the time limit of 2 s was reached." in shown
+    assert "Stop reason: the limit of 2,500 probes was reached." in shown

@@ -16,7 +16,6 @@ from reproductions.daf_2013 import experiment as daf_2013
 from reproductions.efs_2004 import experiment as efs_2004
 from reproductions.fsdd_2008 import experiment as fsdd_2008
 from reproductions.judge import rules
-from reproductions.work import Work
 
 
 def verdicts(outcome):
@@ -216,10 +215,6 @@ def test_efs_2004_runs_on_genes_and_images(folder, monkeypatch):
 
 
 # ---- FSDD
-
-
-def small_fsdd(folder, **options):
-    return Work(fsdd_2008.Settings(1, 1, 1, ("Iris",)), None, folder, **options)
 
 
 def test_a_fold_is_the_literal_loop():

@@ -43,7 +43,6 @@ def table():
 X = table()
 X.flags.writeable = False
 SHIFTED = X + 20
-EXTREME = np.where(X > 0, 127.0, -128.0)
 SIGNS = np.where(X > 0, 1.0, 0.0)
 
 

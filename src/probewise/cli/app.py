@@ -52,6 +52,7 @@ probewise convert wide.parquet wide.npy --target label --dtype float32
 Exit codes: 0, success; 2, an error, with its reason in one line; 3, stopped early (Ctrl-C, a full disk, a lost
 cluster) with the result so far; 130, interrupted before there was a result."""
 INTERRUPTED = 130
+DEMO_PROBES = 2500  # of DAF
 UsageError: Any = typer.BadParameter.__base__  # typer has no public name for it
 
 app = typer.Typer(
@@ -113,9 +114,6 @@ def probewise(
 def demo(
     random_state: Annotated[int, typer.Option(metavar="SEED", min=0, help="Use other data and other probes.")] = 0,
     n_jobs: o.NJobs = -1,
-    time_limit: Annotated[
-        float, typer.Option(metavar="TIME", parser=o.seconds_in, help="The time limit of DAF, in seconds.")
-    ] = 2,
 ) -> None:
     """Rank data whose informative features are known by Tournament, DAF and BIF, and show which are found.
 
@@ -126,12 +124,12 @@ def demo(
     from ..daf import DAF
     from ..datasets import make_madelon
     from ..io import Table
-    from ..stopping import MaxTime, Settled
+    from ..stopping import MaxProbes, Settled
     from ..tournament import Tournament
 
     data = make_madelon(random_state=random_state)
     table = Table(data.X, data.y, data.feature_names, "class")
-    stop = Settled(top=TOP, overlap=0.9) | MaxTime(time_limit)
+    stop = Settled(top=TOP, overlap=0.9) | MaxProbes(DEMO_PROBES)
     run: dict[str, Any] = {"n_jobs": n_jobs, "random_state": random_state, "verbose": 1}
     tournament, daf = fitted(Tournament(**run), table), fitted(DAF(stop=stop, **run), table)
     print_demo(data, tournament, daf, BIF(n_jobs=n_jobs).fit(table.frame(), table.y))

@@ -155,6 +155,9 @@ def nested_score(
     NestedScore
         With ``mean``, ``std_error``, ``guess`` and ``beats_guessing``.
     """
+    if y is None:
+        raise ValueError("y=None: the score needs a target to predict")
+    y = outcome_array(y)
     if repeats is None:
         is_short = len(y) <= FEW_ROWS and getattr(selector, "time_limit", None) is None
         repeats = REPEATS if is_short else 1
@@ -168,7 +171,7 @@ def nested_score(
     rows = permuted_rows(group_of, len(y), seed=0)
     if sample_weight is not None:
         options["sample_weight"] = np.asarray(sample_weight)[rows]
-    return replace(score, shuffled=_repeated(1, selector, X, outcome_array(y)[rows], **options).mean)
+    return replace(score, shuffled=_repeated(1, selector, X, y[rows], **options).mean)
 
 
 def automatic_size(selector: Any, X: Any, y: Any, **options: Any) -> SizeCurve:
@@ -380,10 +383,10 @@ def selection_frequency(
         top = selector.n_features_to_select if isinstance(selector.n_features_to_select, int) else TOP
         top = min(top, max(1, n_ranks // 4))
     check_parameter("top", top, whole_number(1, n_ranks))
+    numbers, y = selector._numbers_of(X, MISSING_CATEGORY), outcome_array(y)
     is_short = len(y) <= FEW_ROWS and getattr(selector, "time_limit", None) is None
     n_pairs = (PAIRS if is_short else FEW_PAIRS) if n_pairs is None else n_pairs
     check_parameter("n_pairs", n_pairs, whole_number(1))
-    numbers, y = selector._numbers_of(X, MISSING_CATEGORY), outcome_array(y)
     check_consistent_length(numbers, y, groups, sample_weight)
     target = Target.of(y, getattr(criterion_of(selector, numbers), "task", "auto"))
     of_rows = arguments_of_rows(len(y), groups, sample_weight, adjust)

@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 from ..engine.tally import positions
 from ..validation.errors import ParameterError
 from ..validation.parameters import check_parameter, whole_number
-from .discretized import Floats, SubsetFilter
+from .discretized import Floats, StepwiseFilter
 
 Correlations = Callable[[int], Floats]  # maps a feature to its correlations with all features
 
 
 @dataclass(eq=False, repr=False)
-class CFS(SubsetFilter):
+class CFS(StepwiseFilter):
     """Search for the subset with the highest merit; the search determines the number of features.
 
     Merit(S) = k r_cf / sqrt(k + k (k - 1) r_ff), where k is the number of features, r_cf the mean symmetrical
@@ -75,6 +75,9 @@ class CFS(SubsetFilter):
     >>> CFS().fit(X, y).get_support(indices=True).tolist()
     [2, 3]
     """
+
+    n_features_to_select = None
+    _takes_numbers = _chooses_size = True
 
     _: KW_ONLY
     discretization: str | int = "mdl"

@@ -113,6 +113,13 @@ class StepwiseFilter(DiscretizedFilter):
     redundancy_: Floats
     partners_: Integers
 
+    _chooses_size = False  # whether the method determines the number of features itself
+
+    def _n_selected(self, n_features: int) -> int:
+        if not self._chooses_size:
+            return super()._n_selected(n_features)
+        return len(self.order_) if hasattr(self, "order_") else n_features
+
     def _reset_redundancy(self, n_features: int) -> None:
         self.redundancy_ = np.zeros(n_features)
         self.partners_ = np.full(n_features, -1, dtype=np.int64)
@@ -143,16 +150,6 @@ class StepwiseFilter(DiscretizedFilter):
         if partner < 0:
             return sentence
         return f"{sentence}, {self.redundancy_[column]:.2f} like {names[partner]} (rank {self.ranking_[partner]})"
-
-
-class SubsetFilter(StepwiseFilter):
-    """Base class of filters that determine the number of features themselves."""
-
-    n_features_to_select = None
-    _takes_numbers = True
-
-    def _n_selected(self, n_features: int) -> int:
-        return len(self.order_) if hasattr(self, "order_") else n_features
 
 
 def first_best(values: Floats, is_candidate: NDArray[np.bool_]) -> int:

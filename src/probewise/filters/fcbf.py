@@ -10,11 +10,11 @@ import numpy as np
 from ..engine.tally import positions
 from ..validation.errors import ParameterError
 from ..validation.parameters import is_finite
-from .discretized import SubsetFilter
+from .discretized import StepwiseFilter
 
 
 @dataclass(eq=False, repr=False)
-class FCBF(SubsetFilter):
+class FCBF(StepwiseFilter):
     """Select features by their information about the class, without those that a better feature makes redundant.
 
     Features are visited in descending order of SU(f, C), the symmetrical uncertainty with the class. When f is
@@ -57,6 +57,9 @@ class FCBF(SubsetFilter):
     >>> FCBF().fit(X, y).get_support(indices=True).tolist()
     [2, 3]
     """
+
+    n_features_to_select = None
+    _takes_numbers = _chooses_size = True
 
     _: KW_ONLY
     threshold: float = 0.0
