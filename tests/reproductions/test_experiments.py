@@ -219,7 +219,7 @@ def test_efs_2004_runs_on_genes_and_images(folder, monkeypatch):
 
 
 def small_fsdd(folder, **options):
-    return Work(fsdd_2008.Settings(1, 1, 1, ("Iris",)), None, folder, **options)
+    return Work(fsdd_2008.Settings(1, 1, ("Iris",)), None, folder, **options)
 
 
 def test_a_fold_is_the_literal_loop():
@@ -243,7 +243,7 @@ def test_levels_of_mrmr_are_taken_literally():
 
 
 def test_fsdd_2008_on_iris(folder, monkeypatch):
-    monkeypatch.setitem(fsdd_2008.PROFILES, "quick", fsdd_2008.Settings(1, 1, 1, ("Iris", "Wine")))
+    monkeypatch.setitem(fsdd_2008.PROFILES, "quick", fsdd_2008.Settings(1, 1, ("Iris", "Wine")))
     outcome = reproduce("fsdd-2008", data=folder, out=folder / "out")
     found = verdicts(outcome)
     assert found["beta"]["Iris"] == found["invariant"]["Iris"] == found["optimal subset"]["Iris"] == "holds"
