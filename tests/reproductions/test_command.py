@@ -17,7 +17,7 @@ def folder(tmp_path, monkeypatch):
     """A folder with the data set Iris, and a quick profile that needs no other."""
     X, y = load_iris(return_X_y=True)
     np.savez(tmp_path / "iris.npz", X=X, y=y)
-    monkeypatch.setitem(fsdd_2008.PROFILES, "quick", fsdd_2008.Settings(1, 1, 1, ("Iris",)))
+    monkeypatch.setitem(fsdd_2008.PROFILES, "quick", fsdd_2008.Settings(1, 1, ("Iris",)))
     monkeypatch.delenv("PROBEWISE_DATA", raising=False)
     monkeypatch.chdir(tmp_path)
     return tmp_path
