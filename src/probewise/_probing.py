@@ -183,7 +183,7 @@ def prepare(
     has_missing = "missing" in selector.get_params(deep=False)
     uninformative = uninformative_columns(X, allow_nan=accepts.nan) if has_missing else np.empty(0, np.int64)
     if len(uninformative):
-        say(selector.verbose, f"{some_columns(uninformative, n_features, names)} are constant or empty and rank last.")
+        say(selector.verbose, f"Constant or empty columns rank last: {some_columns(uninformative, n_features, names)}.")
     outcome = y if survival is None else survival.array
     # A resumed run keeps the scale that "auto" chose when it began.
     scale = saved.scale if saved and options["scale"] == "auto" else scale_for(options["scale"], complete)
@@ -437,7 +437,7 @@ def set_results(selector: Any, run: Run, criterion: Criterion, data: Data) -> No
     selector.run_, selector.criterion_, selector.fit_arguments_ = run, criterion, data.arguments
     selector._data, selector._tests = data, {}
     selector.scores_, selector.ranking_ = run.scores(), run.ranking()
-    selector.notes_ = [*data.notes, *_note_on_order(data, selector.ranking_)]
+    selector.notes_ = [*selector.notes_, *data.notes, *_note_on_order(data, selector.ranking_)]
     _warn_about(run, type(selector).__name__)
 
 

@@ -13,8 +13,8 @@ from sklearn.linear_model import LogisticRegression, RidgeCV
 from ..criteria import Scorer
 from ..criteria.base import Floats, Target
 from .covariates import Covariates
-from .nested import CONVINCING, PENALTIES, NestedScore
-from .subsets import SubsetScorer
+from .nested import CONVINCING, NestedScore
+from .subsets import PENALTIES, SubsetScorer
 from .survival import CoxModel, on_scaled_columns
 
 
