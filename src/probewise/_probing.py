@@ -178,7 +178,7 @@ def prepare(
     fills = "missing" in selector.get_params(deep=False)  # DAF and Tournament
     uninformative = uninformative_columns(X, allow_nan=accepts.nan) if fills else np.empty(0, np.int64)
     if len(uninformative):
-        say(selector.verbose, f"{some_columns(uninformative, n_features, names)} are constant or empty and rank last.")
+        say(selector.verbose, f"Constant or empty columns rank last: {some_columns(uninformative, n_features, names)}.")
     outcome = y if survival is None else survival.array
     # A resumed run keeps the scale that "auto" chose when it began.
     scale = saved.scale if saved and options["scale"] == "auto" else scale_for(options["scale"], complete)
@@ -397,7 +397,7 @@ def set_results(selector: Any, run: Run, criterion: Criterion, data: Data) -> No
     selector.run_, selector.criterion_, selector.fit_arguments_ = run, criterion, data.arguments
     selector._data, selector._tests = data, {}
     selector.scores_, selector.ranking_ = run.scores(), run.ranking()
-    selector.notes_ = list(data.notes)
+    selector.notes_ = [*selector.notes_, *data.notes]
     # Replicates in adjacent rows look like a slow change.
     is_plain = data.groups is None and data.is_classification is not None and not isinstance(data.X, Stored)
     if is_plain and data.y is not None and data.y.ndim == 1 and REPLICATES not in " ".join(data.notes):

@@ -22,8 +22,8 @@ from .evaluation.sizes import MISSING_CATEGORY, SizeCurve
 from .inference import Discoveries, Pairs
 from .inference.base import q_values
 from .validation import tables
-from .validation.contents import warn_of_id_columns
-from .validation.errors import ParameterError
+from .validation.contents import notes_on_id_columns
+from .validation.errors import ParameterError, warn
 from .validation.parameters import named_columns, number_of, plain_labels, warn_of_another_order
 from .validation.stores import Stored, as_dense, is_stored, readable_type
 from .validation.tables import scaled
@@ -106,7 +106,9 @@ class Selector(SelectorMixin, BaseEstimator):
                 X = Stored(X) if accepts.stores else X.astype(readable_type(X.dtype))
         names = getattr(self, "feature_names_in_", None)
         if reset:
-            warn_of_id_columns(X, names)
+            self.notes_ = notes_on_id_columns(X, names)
+            for note in self.notes_:
+                warn(note)
         if accepts.widths is not None or not accepts.nan:
             widths = accepts.widths or tables.ANY_WIDTH
             tables.require_finite(X, names, accepts.remedy, allow_nan=accepts.nan, widths=widths)

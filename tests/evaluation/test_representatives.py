@@ -4,11 +4,16 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from sklearn.linear_model import RidgeCV
+from sklearn.model_selection import LeaveOneOut, cross_val_predict, cross_val_score
+from sklearn.neighbors import KNeighborsRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 import naive
 from probewise import DAF, FSDD, Tournament
 from probewise.evaluation import representatives, size_curve
-from probewise.evaluation.subsets import copies_and_bands, distinct_ranking
+from probewise.evaluation.subsets import PENALTIES, TunedRegressor, copies_and_bands, distinct_ranking
 from probewise.stopping import MaxProbes
 
 
@@ -52,6 +57,35 @@ def test_two_wavelengths_are_enough_and_stand_for_their_bands(fitted):
         assert low <= nm[column] <= high
         assert 8 <= high - low <= 60
         assert each["n_copies"] > 3
+
+
+def test_a_difference_of_two_wavelengths_is_scored_as_by_a_tuned_ridge():
+    """A fixed penalty of 1 hides it: the difference of columns that correlate by 0.99 has a small variance."""
+    random = np.random.default_rng(0)
+    X = random.standard_normal((80, 1)) + 0.1 * random.standard_normal((80, 20))
+    y = 10 * (X[:, 0] - X[:, 1]) + 0.2 * random.standard_normal(80)
+    tournament = Tournament(n_probes=1000, random_state=0).fit(X, y)
+    curve = size_curve(tournament, X, y, sizes=[2])
+    assert curve.ranking[[0, 1]].tolist() in ([1, 2], [2, 1])
+    tuned, splits = make_pipeline(StandardScaler(), RidgeCV(PENALTIES)), [split for split, _ in curve.chosen]
+    expected = cross_val_score(tuned, X[:, :2], y, cv=splits)
+    np.testing.assert_allclose(curve.scores[:, 0], expected)
+    assert expected.mean() > 0.95
+    fixed = size_curve(tournament.set_params(criterion="linear").fit(X, y), X, y, sizes=[2])
+    assert fixed.mean[0] < 0.9
+
+
+@pytest.mark.parametrize("shape", [np.sin, np.asarray])
+def test_the_model_of_numbers_has_the_smaller_leave_one_out_error(shape):
+    random = np.random.default_rng(0)
+    X = random.uniform(-5, 5, (60, 1))
+    y = shape(X[:, 0]) + 0.1 * random.standard_normal(60)
+    model = TunedRegressor().fit(X, y)
+    scaled, k = StandardScaler().fit_transform(X), KNeighborsRegressor(10)
+    errors = [((cross_val_predict(each, scaled, y, cv=LeaveOneOut()) - y) ** 2).mean() for each in (model.model_, k)]
+    assert isinstance(model.model_, RidgeCV if shape is np.asarray else KNeighborsRegressor)
+    assert errors[0] <= errors[1] + 1e-12
+    np.testing.assert_allclose(model.predict(X), model.model_.predict(scaled))
 
 
 def test_representatives_equal_their_twin(fitted):

@@ -67,8 +67,9 @@ def test_tables_of_write_table(tmp_path, separator, names):
 
 
 def test_hexadecimal_ids(tmp_path):
-    """Some of them, such as 12345678 and 1234e567, could be numbers."""
+    """Some of them, such as 12345678 and 1234e567, or 3e10, could be numbers."""
     names = ["12345678", "1234e567", *(f"{random.Random(k).getrandbits(32) | 0xA:08x}" for k in range(N - 2))]
-    rows = [[name, 0.5 + k, "ab"[k % 2]] for k, name in enumerate(names)]
-    data = read_table(write(tmp_path / "hex.csv", ["id", "g1", "label"], rows), target="label")
-    assert (data.feature_names, data.ids.tolist()) == (["g1"], names)
+    for ids in (names, ["3e10", "3f10", *(f"{0x3E11 + 977 * k:x}" for k in range(N - 2))]):
+        rows = [[name, 0.5 + k, "ab"[k % 2]] for k, name in enumerate(ids)]
+        data = read_table(write(tmp_path / "hex.csv", ["id", "g1", "label"], rows), target="label")
+        assert (data.feature_names, data.ids.tolist()) == (["g1"], ids)

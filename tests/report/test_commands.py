@@ -107,3 +107,21 @@ def test_errors_come_before_any_work(table, saved_run, tmp_path, capsys):
     assert "need --data DATA" in refusal(capsys, "report", ledger, "--target", "label", "--out", same)
     other = ["--data", table, "--target", "label", "--ignore", "0"]
     assert "39 features, the data of the run" in refusal(capsys, "report", ledger, *other, "--out", same)
+
+
+def test_warnings_of_the_run_are_printed_once_and_come_first_in_the_report(tmp_path, capsys):
+    import polars as pl
+
+    random = np.random.default_rng(0)
+    ages = np.arange(60) % 30 + 30  # may be classes
+    numbers = {f"g{number}": ages / 10 + random.standard_normal(60) for number in range(4)}
+    pl.DataFrame({**numbers, "batch": np.arange(60) % 7, "age": ages}).write_csv(tmp_path / "ages.csv")
+    command = ["rank", tmp_path / "ages.csv", "--target", "age", "--n-probes", 60, "--report", tmp_path / "report.json"]
+    assert run(list(map(str, command))) == 0
+    said = capsys.readouterr().err
+    report = json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))
+    for words in ("y has 30 distinct whole numbers", "column 'batch' has 7 values in 60 rows"):
+        assert said.count(words) == 1, said
+        assert sum(f"Check the data first: {words}" in paragraph for paragraph in report["verdict"][:2]) == 1
+    assert "training samples" in report["predictions"]["model"]
+    assert report["predictions"]["r2"] == pytest.approx(report["nested_score"]["score"], abs=0.1)

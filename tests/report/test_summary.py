@@ -538,6 +538,13 @@ def test_a_hint_for_rare_classes():
     assert hint not in summarize(FSDD().fit(X, even), X, even)["verdict"][1]
 
 
+def test_equal_weights_of_classes_are_said():
+    X = np.random.default_rng(2).standard_normal((60, 8))
+    for n_rare, is_said in ((5, True), (30, False)):
+        tournament = Tournament(n_probes=40, random_state=0).fit(X, np.arange(60) < n_rare)
+        assert ("All classes have the same weight" in str(summarize(tournament)["features"]["notes"])) == is_said
+
+
 def test_notes_on_many_rounds_are_short():
     random = np.random.default_rng(3)
     tournament = Tournament(n_probes=600, random_state=0).fit(random.standard_normal((30, 500)), np.arange(30) % 2)

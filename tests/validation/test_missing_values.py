@@ -77,9 +77,9 @@ def test_constant_and_empty_columns_are_named_and_rank_last(selector, tmp_path):
     X[:, 5], X[:, 20] = 7.0, np.nan
     lines = []
     selector.set_params(missing="auto", ledger=tmp_path / "run.ledger", verbose=lines.append)
-    with pytest.warns(UserWarning, match=r"1 of 30 columns \(20\) are empty and rank last"):
+    with pytest.warns(UserWarning, match=r"columns without any value rank last: 1 of 30 columns \(20\)"):
         selector.fit(X, y)
-    assert "2 of 30 columns (5, 20) are constant or empty and rank last." in lines[0]
+    assert "Constant or empty columns rank last: 2 of 30 columns (5, 20)." in lines[0]
     assert set(selector.ranking_[[5, 20]]) == {29, 30}
     assert selector.set_params(missing="median").fit(X, y).n_probes_ == 300  # resumed
     with pytest.raises(LedgerError, match="missing"):

@@ -112,5 +112,7 @@ def test_columns_of_ids_cause_a_warning(selector, name, values, message):
         warnings.simplefilter("always")
         selector.fit(frame, y)
     assert any(re.search(message, str(each.message)) for each in caught)
+    assert any(re.search(message, note) for note in selector.notes_)  # which a report shows first
     with warnings.catch_warnings(action="error"):
         selector.fit(frame.drop(columns=name), y)
+    assert selector.notes_ == []

@@ -14,8 +14,8 @@ from ..criteria import Scorer
 from ..criteria.base import Floats, Target
 from ..criteria.columns import on_scaled_columns
 from .covariates import Covariates
-from .nested import CONVINCING, PENALTIES, NestedScore
-from .subsets import SubsetScorer
+from .nested import CONVINCING, NestedScore
+from .subsets import PENALTIES, SubsetScorer
 from .survival import CoxModel
 
 

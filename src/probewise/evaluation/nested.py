@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.linear_model import LogisticRegression, RidgeCV
+from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import confusion_matrix, roc_auc_score
 from sklearn.model_selection import GroupKFold, StratifiedGroupKFold
 from sklearn.utils.validation import check_consistent_length, check_is_fitted
@@ -38,6 +38,7 @@ from .sizes import (
     suggested_size,
     warn_if_groups_missing,
 )
+from .subsets import NUMBER_MODEL, TunedRegressor
 from .survival import held_out_risk
 
 MIN_PROBES = 1000  # of a nested run; with fewer it would be another method
@@ -210,8 +211,7 @@ def probes_of_a_copy(selector: Any) -> int | None:
 
 # ---- held-out predictions
 
-PENALTIES = np.logspace(-3, 4, 15)
-MODELS = {True: "logistic regression with equal weights of the classes", False: "ridge regression"}
+MODELS = {True: "logistic regression with equal weights of the classes", False: NUMBER_MODEL}
 
 
 @dataclass(frozen=True, eq=False)
@@ -264,7 +264,7 @@ def held_out_predictions(curve: SizeCurve, X: Any, target: Target) -> HeldOutPre
         return None
     place = curve.sizes.tolist().index(curve.suggested)
     model: Any = LogisticRegression(class_weight="balanced", max_iter=2000)
-    model = model if target.is_classification else RidgeCV(PENALTIES)
+    model = model if target.is_classification else TunedRegressor()
     predicted, decisions = np.empty_like(target.values), np.empty(len(tested))
     for (train, test), subsets in chosen:
         part = X[:, subsets[place]]

@@ -11,11 +11,12 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
-from sklearn.base import clone
+from sklearn.base import BaseEstimator, RegressorMixin, clone
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.exceptions import UndefinedMetricWarning
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import RidgeClassifier, RidgeCV
+from sklearn.metrics import mean_squared_error
 from sklearn.model_selection import GroupKFold, KFold, StratifiedGroupKFold, StratifiedKFold
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
@@ -34,12 +35,35 @@ Floats = NDArray[np.float64]
 Columns = NDArray[np.int64]
 NEAR, EQUAL = 0.1, 0.9999  # columns are near copies up to this share of the typical 1 - |r|, or from this |r|
 MAX_REPRESENTATIVES = 100
+NUMBER_MODEL = "ridge regression or 10 nearest neighbors (whichever suits the training samples better)"
 MAX_COMPARED, MAX_ROWS, N_TYPICAL = 2000, 2000, 200  # best features, rows, and columns of the typical distance
+PENALTIES, N_NEIGHBORS = np.logspace(-3, 4, 15), 10
 NUMERIC_NAME = re.compile(r"(-?\d+(?:\.\d+)?)\s*([A-Za-zµ%°][^_]*)?")
 
 
 class TooFewRows(ValueError):
     """There are too few rows, or too few of a class, to train on some and test on others."""
+
+
+class TunedRegressor(RegressorMixin, BaseEstimator):
+    """Ridge regression or k nearest neighbors on scaled columns, chosen by the leave-one-out error; ridge if tall.
+
+    Few correlated columns, such as wavelengths, need a small ridge penalty, which leave-one-out chooses too.
+    """
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> TunedRegressor:
+        self.scaler_ = StandardScaler(with_mean=not sp.issparse(X)).fit(X)
+        scaled, n_rows = self.scaler_.transform(X), X.shape[0]
+        self.model_ = ridge = RidgeCV(PENALTIES).fit(scaled, y, sample_weight)
+        if n_rows <= TALL:
+            neighbors = KNeighborsRegressor(min(N_NEIGHBORS, n_rows - 1)).fit(scaled, y)
+            left_out = np.asarray(y)[neighbors.kneighbors(return_distance=False)].mean(axis=1)
+            if mean_squared_error(y, left_out, sample_weight=sample_weight) < -ridge.best_score_:
+                self.model_ = neighbors
+        return self
+
+    def predict(self, X: Any) -> Floats:
+        return np.asarray(self.model_.predict(self.scaler_.transform(X)))
 
 
 @dataclass(frozen=True)
@@ -56,11 +80,16 @@ class SubsetScorer:
     ) -> SubsetScorer:
         """The run's criterion if it is cross-validated; else k-NN, or ridge for many rows, on scaled columns.
 
-        Missing values are filled inside the folds, as ``missing`` of the selector says.
+        With the default criterion of a tournament, numbers are predicted by a `TunedRegressor`. Missing values are
+        filled inside the folds, as ``missing`` of the selector says.
         """
         if target.survival is not None:
             return cls(CoxModel(), "a Cox model with a ridge penalty", "concordance")
         has_missing = bool(len(columns_not_finite(X)))
+        if isinstance(criterion, Average) and not target.is_classification:
+            fill = SimpleImputer(strategy=missing if missing == "mean" else "median", keep_empty_features=True)
+            model = TunedRegressor()
+            return cls(Scorer(make_pipeline(fill, model) if has_missing else model), NUMBER_MODEL, scoring)
         if criterion is not None and has_missing and not criterion.allow_nan:
             criterion = with_missing(criterion, missing)
         if criterion is not None and not isinstance(criterion, Separability | Function):

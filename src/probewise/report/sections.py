@@ -5,6 +5,7 @@ Each function returns a dict of JSON values, or raises `Unavailable` with the re
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -14,7 +15,6 @@ from numpy.typing import NDArray
 
 from ..bif import BIF
 from ..criteria import KNN, Criterion, Linear, NaiveBayes, in_prose
-from ..criteria.base import note_on_task
 from ..engine.probes import Subsets
 from ..engine.units import one_hot
 from ..evaluation import nested_score as evaluate_nested
@@ -83,10 +83,7 @@ def description(findings: Findings, data: Data) -> dict[str, Any]:
     X, target = data.X, data.target
     (low, high), missing = extremes(X, allow_nan=True), _missing_cells(X)
     columns = {"missing": np.flatnonzero(missing), "constant": np.flatnonzero(low == high)}
-    task = getattr(findings.criterion, "task", "auto")
-    note = None if target is None or task != "auto" else note_on_task(data.y, is_classification=data.is_classification)
     result: dict[str, Any] = {
-        "note_on_task": note,
         "rows": int(X.shape[0]),
         "features": int(X.shape[1]),
         "sparse": bool(sp.issparse(X)),
@@ -347,7 +344,8 @@ def univariate(findings: Findings, data: Data) -> dict[str, Any]:
     if findings.method != "BIF" and criterion is not None:
         cv = min(3, data.smallest_class) if data.is_classification else 3
         bif = BIF(criterion=criterion, cv=cv, n_jobs=getattr(findings.selector, "n_jobs", None))
-        ranks["bif"] = bif.fit(data.X, data.y).ranking_
+        with warnings.catch_warnings(action="ignore", category=UserWarning):  # the run itself has warned
+            ranks["bif"] = bif.fit(data.X, data.y).ranking_
         methods["bif"] = f"BIF ({in_prose(criterion)} on each feature)"
     if findings.method != "FSDD" and data.is_classification:
         ranks["fsdd"] = FSDD().fit(data.X, data.y).ranking_

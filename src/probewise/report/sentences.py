@@ -273,8 +273,8 @@ def _how_many_features(summary: dict[str, Any]) -> str:
     units, error, features = "", summary["predictions"], "it" if sizes["suggested"] == 1 else "them"
     if error and "rmse" in error:
         units = (
-            f" {error['model'].capitalize()} with {features} has a root mean squared error of {error['rmse']:.3g} in "
-            f"the units of {target} (R² = {number(error['r2'], 2)})."
+            f" Predictions with {features} have a root mean squared error of {error['rmse']:.3g} in the units of "
+            f"{target} (R² = {number(error['r2'], 2)})."
         )
     if summary["survival"] is not None:
         units = f" {survival_sentence(summary['survival'])}"

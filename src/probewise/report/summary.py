@@ -324,9 +324,12 @@ def _run(findings: Findings) -> dict[str, Any]:
 def _features(findings: Findings, run: Run) -> dict[str, Any]:
     """Groups, kept and categorical features, and the rounds; "notes" describes them in sentences."""
     units = run.units
+    notes = notes_on_run(run, findings.names)
+    if getattr(findings.selector, "class_weight_", None) is not None:
+        notes.append("All classes have the same weight in the scores, because one of them is rare")
     rounds = [{"from_probe": part.start, "features": len(part.active)} for part in run.plan.rounds]
     return {
-        "notes": notes_on_run(run, findings.names),
+        "notes": notes,
         "groups": [findings.names_of(unit) for unit in units.members if len(unit) > 1],
         "keep": findings.names_of(units.kept),
         "categorical": findings.names_of(findings.categorical),

@@ -68,7 +68,7 @@ def filled(
         return X
     if missing == "auto":
         empty = np.flatnonzero(np.isnan(X).all(axis=0))
-        words = f"; {some_columns(empty, X.shape[1], names)} are empty and rank last" if len(empty) else ""
+        words = f"; columns without any value rank last: {some_columns(empty, X.shape[1], names)}" if len(empty) else ""
         warn(
             f"missing values in {some_columns(incomplete, X.shape[1], names)} are filled with the median of the "
             f"column (missing='median'); missing=None refuses them{words}"
@@ -88,10 +88,11 @@ def uninformative_columns(X: Any, *, allow_nan: bool) -> NDArray[np.int64]:
     return columns if len(columns) < len(low) else columns[:0]
 
 
-def warn_of_id_columns(X: Any, names: NDArray[Any] | None) -> None:
-    """Warn of features whose names and whole numbers say that they identify rows, or groups of rows."""
+def notes_on_id_columns(X: Any, names: NDArray[Any] | None) -> list[str]:
+    """Sentences on features whose names and whole numbers say that they identify rows, or groups of rows."""
+    notes: list[str] = []
     if names is None or len(X.shape) != 2:
-        return
+        return notes
     named = [column for column, name in enumerate(names) if GROUP_NAME.search(name) or ID_NAME.search(name)]
     for column in named[:MAX_COLUMNS]:
         values = X[:, [column]]
@@ -102,12 +103,15 @@ def warn_of_id_columns(X: Any, names: NDArray[Any] | None) -> None:
             continue
         name = str(names[column])
         if n_values == len(values):
-            warn(f"column {name!r} looks like an id and is ranked as a number: leave it out (rank --ignore {name})")
+            notes.append(
+                f"column {name!r} looks like an id and is ranked as a number: leave it out (rank --ignore {name})"
+            )
         else:
-            warn(
+            notes.append(
                 f"column {name!r} has {n_values:,} values in {len(values):,} rows and looks like groups of rows: give "
                 f"it as groups to fit and leave it out of X (rank --groups {name}); now it is ranked as a number"
             )
+    return notes
 
 
 def note_on_replicates(X: Any) -> str | None:
@@ -143,7 +147,7 @@ def note_on_replicates(X: Any) -> str | None:
         return None
     return (
         f"{share:.0%} of the {REPLICATES}: if they are replicates or copies, give groups (rank "
-        "--groups COLUMN), which keeps them in one fold; without groups, scores are too good"
+        "--groups COLUMN), which keeps them in one fold; without groups, scores and tests are too optimistic"
     )
 
 
@@ -170,8 +174,9 @@ def note_on_time_order(
         return None
     return (
         f"the target and {is_smooth.sum()} of the first {len(is_smooth)} features change slowly from row to row (runs "
-        "test): if the rows are in the order of time, neighboring rows are not independent; give blocks of time as "
-        "groups, such as groups=np.arange(len(y)) // 20, or cv=TimeSeriesSplit()"
+        "test): if the rows are in the order of time, neighboring rows are not independent, and scores and tests "
+        "are too optimistic; give blocks of time, longer than rows stay similar, as groups, such as "
+        "groups=np.arange(len(y)) // 50, or cv=TimeSeriesSplit()"
     )
 
 
