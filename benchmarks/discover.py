@@ -5,7 +5,7 @@ python -m benchmarks discover [--only truth|real|protocol|noise|calibration|prai
 For each kind of table: the mean number of named features, the share of them that is false, the share of the ten true
 features that is found, and both by neighborhood (a named feature counts as true if it, or a true feature with an
 absolute correlation of 0.5 or more with it, is true). "real" takes X from data sets (.npz files in the folder
-PROBEWISE_DATA) and draws y. Peers are used where they are installed (ipss, boruta), on a tenth of the tables.
+PROBEWISE_DATA) and draws y. Peers are used where they are installed (ipss, boruta, knockpy), on a tenth of the tables, Boruta on a thirtieth.
 Results are stored in benchmarks/discover.jsonl and not computed again.
 The part "praise" counts how often the verdict of a report of `Tournament` praises a table of noise.
 """
@@ -29,7 +29,7 @@ from probewise.inference import associated, needed
 from probewise.report import summarize
 
 FDR, TABLES, PRAISE_TABLES, SMALL = 0.1, 100, 40, 2
-PEERS = 10  # a peer is run on one in so many tables
+PEERS, SLOW_PEERS = 10, {"Boruta": 30}  # a peer is run on one in so many tables
 CHUNK = 10  # tables whose results are stored together
 STORED = Path(__file__).with_suffix(".jsonl")
 PICTURE = Path(__file__).parents[1] / "docs" / "pictures" / "calibration.svg"
@@ -179,6 +179,14 @@ def _boruta(X, y, seed):
     return BorutaPy(forest, n_estimators="auto", random_state=0, max_iter=50).fit(X, y).support_
 
 
+def _knockoffs(X, y, seed):
+    from knockpy import KnockoffFilter
+
+    np.random.seed(seed)  # noqa: NPY002 (the package draws from this generator)
+    test = KnockoffFilter(ksampler="gaussian", fstat="lasso", knockoff_kwargs={"method": "equicorrelated"})
+    return np.flatnonzero(test.forward(X=X, y=y.astype(float), fdr=FDR, shrinkage="ledoitwolf"))
+
+
 def _f_test(X, y, seed):
     return false_discovery_control((f_classif if y.dtype.kind in "iu" else f_regression)(X, y)[1]) <= FDR
 
@@ -194,6 +202,8 @@ def methods():
         known |= {"IPSS, L1": _ipss("l1"), "IPSS, boosting": _ipss("gb")}
     if importlib.util.find_spec("boruta"):
         known["Boruta"] = _boruta
+    if importlib.util.find_spec("knockpy"):
+        known["knockoffs"] = _knockoffs
     return known
 
 
@@ -254,8 +264,8 @@ HEADER = ("table", "method", "tables", "named", "false", "found", "false, near",
 def _rows(part, kinds, n_tables, jobs, store):
     for kind in kinds:
         for name in methods():
-            is_ours = name in ("needed", "associated")
-            cells = measured(part, kind, name, n_tables if is_ours else -(-n_tables // PEERS), jobs, store)
+            share = 1 if name in ("needed", "associated") else SLOW_PEERS.get(name, PEERS)
+            cells = measured(part, kind, name, -(-n_tables // share), jobs, store)
             named, *shares, seconds = cells.mean(axis=0)
             errors = cells[:, 1:-1].std(axis=0) / np.sqrt(len(cells))
             texts = [f"{share:.2f} ± {error:.2f}" for share, error in zip(shares, errors, strict=True)]

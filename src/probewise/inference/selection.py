@@ -28,6 +28,9 @@ MAX_PAIRS = 50  # strongest pairs whose products enter the model of y
 MAX_LINES = 800  # columns that enter the models as lines: those most related to y and to what a first model leaves
 EMPTY = 0.5  # prior probability that no column is needed
 GROWTH = 0.9  # a model of k + 1 atoms has this prior probability, relative to one of k > 0: 10 atoms are expected
+# Larger models of numbers have the probabilities of a Poisson law: the variance of their noise is unknown and shrinks
+# with every atom, so that a flat law lets noise in.
+GEOMETRIC_SIZE = 8
 SHAPE_SHARE = 0.5  # prior probability of all shapes of a column, relative to that of its line
 PRODUCT_SHARE = 0.3  # the same for the products of all pairs, relative to the lines of all columns
 SLAB = 0.2  # prior variance of an effect, relative to the variance of the noise
@@ -76,8 +79,8 @@ def needed(
     Classes are modeled by their indicators. For two classes without groups and weights, half of the models are
     sampled from a probit model instead: the second class is observed where the sum is positive.
     A model without any column has a prior probability of 0.5; the number of terms of the others is geometric with mean
-    10. Models are sampled by weighted tempered Gibbs sampling (Zanella and Roberts 2019). Columns that are not found by
-    screening have a probability of 0.
+    10, but large models of numbers become rare as fast as in a Poisson law. Models are sampled by weighted tempered
+    Gibbs sampling (Zanella and Roberts 2019). Columns that are not found by screening have a probability of 0.
 
     The error rate is exact if this model is right. ``python -m benchmarks discover`` measures it where it is not.
 
@@ -129,7 +132,7 @@ class Posterior:
         if table.n_classes == 2 and table.weights is None and table.groups is None:
             models_of_y.append((0.0, (np.ascontiguousarray(atoms.T), 2.0 * table.target - 1, table.strata)))
         most = max(1, min(MAX_MEMBERS, int(n_rows) // ROWS_PER_MEMBER, len(chosen)))
-        sample = partial(_chain, gram, products, models_of_y, log_prior, most)
+        sample = partial(_chain, gram, products, models_of_y, log_prior, _log_size(most, table.n_classes > 0))
         owners = fit.atoms.owners[chosen]
         columns = np.unique(owners)
         places = np.searchsorted(columns, owners)
@@ -169,20 +172,29 @@ def _chain(
     products: Floats,
     models_of_y: list[tuple[float, tuple[Floats, Floats, Ints]]],
     log_prior: Floats,
-    most: int,
+    log_size: Floats,
     seed: int,
 ) -> tuple[Ints, Ints, Floats]:
     """Models, sizes and weights of one chain, after its burn-in; the chains take turns in the models of y."""
     n_rows, latent_of = models_of_y[seed % CHAINS % len(models_of_y)]
-    # A model of k atoms has one of (p choose k), about p**k / k!, sets of columns.
-    log_size = np.log(np.arange(1, most + 2) * GROWTH)
-    log_size[0] = np.log((1 - GROWTH) * (1 - EMPTY) / EMPTY)
+    most = len(log_size) - 1
     models, sizes, weights = np.zeros((STEPS, most), np.int64), np.zeros(STEPS, np.int64), np.zeros(STEPS)
     exploration = EXPLORATION / len(log_prior)
     sample_models(
         gram, products, n_rows, latent_of, log_prior, log_size, SLAB, exploration, seed, models, sizes, weights
     )
     return models[BURN_IN:], sizes[BURN_IN:], weights[BURN_IN:]
+
+
+def _log_size(most: int, is_classification: bool) -> Floats:
+    """The log prior odds of one more atom for models of 0, 1, ..., ``most`` atoms, where all atoms have a share of 1.
+
+    A model of k atoms has one of (p choose k), about p**k / k!, sets of atoms.
+    """
+    sizes = np.arange(1, most + 2)
+    log_size = np.log((sizes if is_classification else np.minimum(sizes, GEOMETRIC_SIZE)) * GROWTH)
+    log_size[0] = np.log((1 - GROWTH) * (1 - EMPTY) / EMPTY)
+    return np.asarray(log_size)
 
 
 def _prior(fit: AdditiveFit) -> tuple[Ints, Floats]:
