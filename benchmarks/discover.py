@@ -5,7 +5,8 @@ python -m benchmarks discover [--only truth|real|protocol|noise|calibration|prai
 For each kind of table: the mean number of named features, the share of them that is false, the share of the ten true
 features that is found, and both by neighborhood (a named feature counts as true if it, or a true feature with an
 absolute correlation of 0.5 or more with it, is true). "real" takes X from data sets (.npz files in the folder
-PROBEWISE_DATA) and draws y. Peers are used where they are installed (ipss, boruta, knockpy), on a tenth of the tables, Boruta on a thirtieth.
+PROBEWISE_DATA) and draws y. Peers are used
+where they are installed (ipss, boruta, knockpy), on a tenth of the tables, Boruta on a thirtieth.
 Results are stored in benchmarks/discover.jsonl and not computed again.
 The part "praise" counts how often the verdict of a report of `Tournament` praises a table of noise.
 """
