@@ -155,7 +155,7 @@ def judge(
 def count(claims: Sequence[Judged]) -> str:
     """The sentence on top of every summary."""
     number = {verdict: sum(claim.verdict == verdict for claim in claims) for verdict in VERDICTS}
-    rest = ", ".join(f"{number[verdict]} {verdict.replace('does', 'do')}" for verdict in VERDICTS[1:])
+    rest = ", ".join(f"{verdict}: {number[verdict]}" for verdict in VERDICTS[1:])
     return f"{number[HOLDS]} of {len(claims)} claims hold ({rest})"
 
 

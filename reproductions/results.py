@@ -140,7 +140,8 @@ def agreement(outcome: Outcome) -> str:
     other = [f"{claim}, {column}" for claim, column, verdict in found if full[claim].get(column) != verdict]
     n_columns = sum(len(claim.verdicts) for claim in outcome.claims)
     differ = f"{len(other)} differ from the stored full run: {'; '.join(other)}" if other else ""
-    return f"{len(found)} of {n_columns} columns are decided; {differ or 'all agree with the stored full run'}."
+    agree = "all agree with the stored full run" if found else "the others need the full run"
+    return f"{len(found)} of {n_columns} columns are decided; {differ or agree}."
 
 
 def matrix(cells: Mapping[Place, Cell], where: str) -> tuple[list[str], list[list[str]]]:

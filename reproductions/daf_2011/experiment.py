@@ -113,6 +113,8 @@ def run(work: Work) -> Outcome:
         where = "Reuters, linear SVM in J, summary"
         ours[where, "DAF0 minus BIF, mean of 50 to 500 words", "points"] = found.values
         ours[where, "probes", "number"] = PAPERS_PROBES
+        tuned = [result["C"] for result in studies["SVM as J"].values()]
+        ours[where, "smallest C of a split", "C"], ours[where, "largest C of a split", "C"] = min(tuned), max(tuned)
     ours |= numbers(studies, settings)
     claims = judge(rules(NAME), evidence, quick=work.quick)
     return Outcome(NAME, cells(NAME, ours), claims, pictures(studies, settings))
@@ -405,7 +407,7 @@ def numbers(studies: Mapping[str, Found], settings: Settings) -> Numbers:
                 found[f"Figure {setup.figure}, {label}, {name}", method, size] = value
     for study in (study for study in CURVES if study in studies):
         results, (where, name) = list(studies[study].values()), CURVES[study]
-        for key in (key for key in results[0] if key != "subsets"):
+        for key in (key for key in results[0] if key not in ("subsets", "C")):
             curve(where, f"{int(key):,}" if key.isdigit() else key, name, [result[key] for result in results])
     for count, size in product(("148000", "296000"), KEPT["Reuters"]) if "Reuters twice" in studies else ():
         subsets = kept(studies["Reuters twice"], str(size))[count]

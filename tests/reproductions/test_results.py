@@ -91,7 +91,7 @@ def test_the_summary_counts_verdicts_and_shows_five_claims_with_their_evidence(o
     print_outcome(outcome)
     printed = capsys.readouterr().out
     lines = printed.splitlines()
-    assert lines[0] == "daf-2013: 1 of 10 claims hold (0 do not hold, 9 undecided, 0 not comparable)"
+    assert lines[0] == "daf-2013: 1 of 10 claims hold (does not hold: 0, undecided: 9, not comparable: 0)"
     before, after = printed.split("The other claims:")
     assert len(re.findall(r"^  (?:holds|undecided) ", before, flags=re.MULTILINE)) == 5
     assert len(re.findall(r"^  (?:holds|undecided) ", after, flags=re.MULTILINE)) == 5
