@@ -217,10 +217,10 @@ def _claims(claims: Sequence[Judged]) -> str:
 
 
 def shown(value: float | None) -> str:
-    """A number for a reader: two decimals, more for small numbers; a dash if there is none."""
+    """A number for a reader: two decimals, more for small numbers and none for large ones; a dash if there is none."""
     if value is None or value != value:
         return "-"
-    if float(value).is_integer():
+    if float(value).is_integer() or abs(value) >= 1000:
         return f"{value:,.0f}"
     return f"{value:.2f}" if abs(value) >= 10 else f"{value:.3g}"
 

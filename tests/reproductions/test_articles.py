@@ -237,7 +237,7 @@ SENTENCES = [
     ),
     (
         "fsdd-2008",
-        "and for ReliefF it is at most {{Distance from the published rows | Spectrometer ReliefF | KNN}} points",
+        "for ReliefF it is at most {{Distance from the published rows | Spectrometer ReliefF | KNN}} points",
         lambda s: (
             max(
                 distance

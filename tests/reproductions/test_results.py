@@ -53,7 +53,8 @@ def test_cells_put_ours_beside_the_published():
     assert str(found["Section 4", "Reuters", "classes"]) == "33 / 33"
     assert str(found["Section 4", "Reuters", "features"]) == "10,105"
     assert str(found["Ours", "a", "b"]) == "1.5 ± 0.707"
-    assert [shown(value) for value in (None, 0.00012, 3.14159, 31.4159, 2.0)] == ["-", "0.00012", "3.14", "31.42", "2"]
+    numbers = {None: "-", 0.00012: "0.00012", 3.14159: "3.14", 31.4159: "31.42", 2.0: "2", 1495.26: "1,495"}
+    assert {number: shown(number) for number in numbers} == numbers
 
 
 def test_tables_have_sizes_in_order():
