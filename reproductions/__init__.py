@@ -9,7 +9,8 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from probewise.datasets import load
+from probewise.datasets import Dataset, load
+from probewise.validation.errors import ParameterError
 
 from .results import Outcome, versions
 from .work import Work, unit_seconds
@@ -24,6 +25,16 @@ def experiment(paper: str) -> Any:
     if paper not in PAPERS:
         raise ValueError(f"paper={paper!r} is not known: choose one of {', '.join(PAPERS)}")
     return import_module(f".{paper.replace('-', '_')}.experiment", __name__)
+
+
+def read(paper: str, data: str | PathLike[str] | None, name: str) -> Dataset:
+    """A data set from the folder."""
+    try:
+        return load(name, data)
+    except ParameterError as error:
+        command = f"python -m reproductions data {paper} --data FOLDER"
+        reason = f"{name}.npz is missing: name its folder with --data, or build it with {command}"
+        raise ParameterError(reason) from error
 
 
 def reproduce(
@@ -44,7 +55,7 @@ def reproduce(
     module, folder = experiment(paper), Path(out)
     folder.mkdir(parents=True, exist_ok=True)
     settings = module.PROFILES["full" if full else "quick"]
-    work = Work(settings, partial(load, folder=data), folder, not full, n_jobs, seed, device, progress)
+    work = Work(settings, partial(read, paper, data), folder, not full, n_jobs, seed, device, progress)
     work.tell(f"{paper}: reading the data")
     how = {"paper": paper, "title": module.TITLE, "full": full, "seed": seed, "device": device}
     outcome = module.run(work)

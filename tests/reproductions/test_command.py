@@ -60,7 +60,10 @@ def test_faults_are_one_line(capsys, folder):
     assert "'paper' is not a task" in refusal(capsys, "paper", "fsdd-2008")
     assert "give the folder for the data sets" in refusal(capsys, "data", "fsdd-2008")
     error = refusal(capsys, "efs-2004", "--data", folder, "-q")
-    assert "leukemia.npz: pass the folder that contains leukemia.npz, or set" in error
+    assert error == (
+        "leukemia.npz is missing: name its folder with --data, or build it with "
+        "python -m reproductions data efs-2004 --data FOLDER\n"
+    )
 
 
 def test_data_are_verified_with_a_line_for_each_set(capsys, tmp_path, monkeypatch):
