@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from reproductions import PAPERS
-from reproductions.judge import Evidence, judge, rules
+from reproductions.judge import Evidence, count, judge, rules
 from reproductions.pictures import Line, Panel, Picture, Surface
 from reproductions.results import (
     DOCS,
@@ -102,6 +102,7 @@ def test_the_summary_counts_verdicts_and_shows_five_claims_with_their_evidence(o
 @pytest.mark.parametrize("paper", with_article)
 def test_the_articles_of_the_docs_site_are_those_of_the_stored_results(paper):
     assert (DOCS / f"{paper}.md").read_text(encoding="utf-8") == article(paper)
+    assert f" | {count(stored(paper).claims)} |" in (DOCS.parent / "papers.md").read_text(encoding="utf-8")
     for name in re.findall(r"\]\(([\w-]+\.svg)\)", article(paper)):
         stored_figure = folder_of(paper) / "results" / name.removeprefix(f"{paper}-")
         assert (DOCS / name).read_bytes() == stored_figure.read_bytes()
