@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from functools import partial
 from importlib import import_module
 from os import PathLike
@@ -12,7 +12,8 @@ from typing import Any
 from probewise.datasets import Dataset, load
 from probewise.validation.errors import ParameterError
 
-from .results import Outcome, versions
+from .judge import judge, rules
+from .results import Outcome, cells, versions
 from .work import Work, unit_seconds
 
 __all__ = ["PAPERS", "reproduce"]
@@ -58,8 +59,9 @@ def reproduce(
     work = Work(settings, partial(read, paper, data), folder, not full, n_jobs, seed, device, progress)
     work.tell(f"{paper}: reading the data")
     how = {"paper": paper, "title": module.TITLE, "full": full, "seed": seed, "device": device}
-    outcome = module.run(work)
+    ours, evidence, pictures = module.run(work)
     how |= {"unit_seconds": round(unit_seconds(folder)), "versions": versions()} | asdict(settings)
-    outcome = replace(outcome, settings=how)
+    claims = judge(rules(paper), evidence, quick=not full)
+    outcome = Outcome(paper, cells(paper, ours), claims, pictures, how)
     outcome.write(folder)
     return outcome

@@ -17,7 +17,7 @@ import numpy as np
 
 from probewise import __version__
 
-from .judge import FAILS, HOLDS, Judged, count, rules
+from .judge import FAILS, HOLDS, Judged, Results, count, rules
 from .pictures import Picture
 
 HERE = Path(__file__).parent
@@ -29,6 +29,7 @@ FIRST = 5  # claims that are shown first
 
 Place = tuple[str, str, str]  # where, row, column
 Numbers = dict[Place, Any]  # a number, or the numbers of the repetitions
+Findings = tuple[Numbers, Results, list[Picture]]  # what an experiment returns
 
 
 def folder_of(paper: str) -> Path:
