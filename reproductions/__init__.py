@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from functools import partial
 from importlib import import_module
 from os import PathLike
 from pathlib import Path
 from typing import Any
 
-from probewise.datasets import load
+from probewise.datasets import Dataset, load
+from probewise.validation.errors import ParameterError
 
-from .results import Outcome, versions
+from .judge import judge, rules
+from .results import Outcome, cells, versions
 from .work import Work, unit_seconds
 
 __all__ = ["PAPERS", "reproduce"]
@@ -24,6 +26,16 @@ def experiment(paper: str) -> Any:
     if paper not in PAPERS:
         raise ValueError(f"paper={paper!r} is not known: choose one of {', '.join(PAPERS)}")
     return import_module(f".{paper.replace('-', '_')}.experiment", __name__)
+
+
+def read(paper: str, data: str | PathLike[str] | None, name: str) -> Dataset:
+    """A data set from the folder."""
+    try:
+        return load(name, data)
+    except ParameterError as error:
+        command = f"python -m reproductions data {paper} --data FOLDER"
+        reason = f"{name}.npz is missing: name its folder with --data, or build it with {command}"
+        raise ParameterError(reason) from error
 
 
 def reproduce(
@@ -44,11 +56,12 @@ def reproduce(
     module, folder = experiment(paper), Path(out)
     folder.mkdir(parents=True, exist_ok=True)
     settings = module.PROFILES["full" if full else "quick"]
-    work = Work(settings, partial(load, folder=data), folder, not full, n_jobs, seed, device, progress)
+    work = Work(settings, partial(read, paper, data), folder, not full, n_jobs, seed, device, progress)
     work.tell(f"{paper}: reading the data")
     how = {"paper": paper, "title": module.TITLE, "full": full, "seed": seed, "device": device}
-    outcome = module.run(work)
+    ours, evidence, pictures = module.run(work)
     how |= {"unit_seconds": round(unit_seconds(folder)), "versions": versions()} | asdict(settings)
-    outcome = replace(outcome, settings=how)
+    claims = judge(rules(paper), evidence, quick=not full)
+    outcome = Outcome(paper, cells(paper, ours), claims, pictures, how)
     outcome.write(folder)
     return outcome

@@ -22,12 +22,13 @@ def parser() -> argparse.ArgumentParser:
     """The options, named like the parameters of `reproduce`."""
     options = argparse.ArgumentParser(
         prog="python -m reproductions",
+        usage="python -m reproductions [data | article] PAPER [options]",
         description="Repeat the experiments of a paper and judge its claims. After an interruption the same command "
         "continues the run. 'data PAPER' fetches and verifies the data sets; 'article PAPER' writes the page of the "
         "docs site from the stored results.",
     )
     add = options.add_argument
-    add("words", nargs="+", metavar="[data | article] PAPER", help=f"a paper: {', '.join(PAPERS)}")
+    add("words", nargs="+", metavar="PAPER", help=f"a paper: {', '.join(PAPERS)}")
     add("--data", type=Path, metavar="DIR", help=f"folder of data sets, as .npz files (default: ${FOLDER_VARIABLE})")
     add("--full", action="store_true", help="as many repetitions as the rules ask for (default: a quick run)")
     add("--out", type=Path, metavar="DIR", help="folder for results and finished units (default: PAPER-quick or -full)")

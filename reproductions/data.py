@@ -28,12 +28,15 @@ from sklearn.datasets import load_svmlight_file
 from sklearn.feature_extraction import DictVectorizer
 from sklearn.feature_extraction.text import ENGLISH_STOP_WORDS
 
-from probewise.datasets import SPARSE_PARTS, Dataset, load
+from probewise.datasets import SPARSE_PARTS, load
 
 GITHUB = "https://raw.githubusercontent.com"
 OPENML = "https://www.openml.org"
 SECONDS = 60  # to wait for a server
+CELLS = ("DLBCL", "activated blood B", "FL", "CLL", "resting/activated T", "transformed cell lines")
+CELLS += ("resting blood B", "germinal centre B", "normal lymph node/tonsil")
 CANCEROUS = (1, 3, 4, 6)  # DLBCL, follicular lymphoma, CLL, transformed cell lines
+MADELON_ROWS, MADELON_SUM = 2000, 488083511  # training rows of the competition, and the published sum of their values
 ROUNDING = 4e-4  # of a number up to 999, from six digits of its share of the largest
 
 Arrays = dict[str, Any]
@@ -59,7 +62,17 @@ def from_openml(name: str) -> Arrays:
             found = load(name, Path(), openml=True)
     except OSError as error:
         raise DataError(f"{RECIPES[name].address} cannot be fetched ({error}); repeat the command later") from error
-    return {"X": found.X, "y": found.y}
+    y = np.asarray(found.y)
+    arrays = {"X": found.X, "y": y.astype(str) if y.dtype == object else y}
+    if name == "madelon":
+        if found.X[:MADELON_ROWS].sum() != MADELON_SUM:
+            raise DataError(f"the first rows of {RECIPES[name].address} are not the training rows of the competition")
+        arrays |= split_after(MADELON_ROWS, len(y))
+    return arrays
+
+
+def split_after(n_train: int, n_rows: int) -> Arrays:
+    return {"train_index": np.arange(n_train), "test_index": np.arange(n_train, n_rows)}
 
 
 def from_sklearn(name: str) -> Arrays:
@@ -81,7 +94,9 @@ def from_alizadeh(name: str, matrix: Path, labels: Path) -> Arrays:
     table = np.loadtxt(matrix)
     table = np.where(table == 999, np.nan, table / 100)
     filled = np.where(np.isnan(table), np.nanmean(table, axis=1, keepdims=True), table)
-    return {"X": filled.T.astype(np.float32), "y": np.isin(loadmat(labels)["Y"].ravel(), CANCEROUS).astype(np.int64)}
+    cells = loadmat(labels)["Y"].ravel()
+    names = {"y_multi": cells, "class_names": np.array(CELLS)}
+    return {"X": filled.T.astype(np.float32), "y": np.isin(cells, CANCEROUS).astype(np.int64), **names}
 
 
 def from_libsvm(name: str, path: Path) -> Arrays:
@@ -130,28 +145,33 @@ def from_reuters(name: str, archive: Path) -> Arrays:
                 counts.append(Counter(map(stem, words)))
     sizes = Counter(topics)
     rows = np.array([bool(topic) and sizes[topic] >= 18 for topic in topics])
-    X = DictVectorizer(dtype=np.int64).fit_transform(counts)
-    X = X[rows][:, (X.sum(axis=0).A1 >= 3) & (X[rows].sum(axis=0).A1 > 0)]
+    table = DictVectorizer(dtype=np.int64)
+    X = table.fit_transform(counts)
+    columns = (X.sum(axis=0).A1 >= 3) & (X[rows].sum(axis=0).A1 > 0)
+    names = sorted(set(np.array(topics)[rows].tolist()), key=lambda topic: (-sizes[topic], topic))
+    y = np.array([names.index(topic) for topic in np.array(topics)[rows]])
     train = np.array(is_train)[rows]
-    parts = {"train_index": np.flatnonzero(train), "test_index": np.flatnonzero(~train)}
-    return {"X": X.astype(np.int32), "y": np.unique(np.array(topics)[rows], return_inverse=True)[1], **parts}
+    more = {"train_index": np.flatnonzero(train), "test_index": np.flatnonzero(~train), "class_names": np.array(names)}
+    more["feature_names"] = table.get_feature_names_out()[columns].astype(str)
+    return {"X": X[rows][:, columns].astype(np.int32), "y": y, **more}
 
 
 def from_golub(name: str, train: Path, test: Path, labels: Path) -> Arrays:
     """Leukemia: two tables of genes by patients, in which columns of calls alternate with values, and the labels."""
-    values = {}
+    values, genes = {}, []
     for path in (train, test):
         with path.open(newline="") as lines:
             rows = list(csv.reader(lines))
         patients = {place: int(text) for place, text in enumerate(rows[0]) if text.strip().isdigit()}
         table = np.array([[int(row[place]) for place in patients] for row in rows[1:]])
         values |= dict(zip(patients.values(), table.T, strict=True))
+        genes = [row[rows[0].index("Gene Accession Number")] for row in rows[1:]]
     with labels.open(newline="") as lines:
         diagnosis = {int(row["patient"]): row["cancer"] for row in csv.DictReader(lines)}
     order = sorted(values)
     y = np.array([diagnosis[patient] == "AML" for patient in order], dtype=np.int64)
-    parts = {"train_index": np.arange(38), "test_index": np.arange(38, 72)}
-    return {"X": np.array([values[patient] for patient in order]), "y": y, **parts}
+    names = {"feature_names": np.array(genes), "class_names": np.array(["ALL", "AML"])}
+    return {"X": np.array([values[patient] for patient in order]), "y": y, **split_after(38, 72), **names}
 
 
 def github(repository: str) -> str:
@@ -224,7 +244,7 @@ def one_set(name: str, folder: Path) -> str:
     arrays = readable(name, ", ".join(map(str, files)), recipe.build, name, *files)
     require_same(name, arrays["X"], arrays["y"], f"what {recipe.address} gives is not the data set of the experiments")
     folder.mkdir(parents=True, exist_ok=True)
-    save(path, Dataset(name, **arrays))
+    save(path, arrays)
     return f"built from {recipe.address}"
 
 
@@ -262,10 +282,9 @@ def require_same(name: str, X: Any, y: Any, complaint: str) -> None:
         raise DataError(f"{complaint}: its checksum is {found}, not {recipe.checksum}; the source is {recipe.address}")
 
 
-def save(path: Path, data: Dataset) -> None:
-    arrays = {"X": data.X, "y": data.y, "train_index": data.train_index, "test_index": data.test_index}
-    if sp.issparse(data.X):
-        rows = data.X.tocsr()
-        del arrays["X"]
-        arrays |= dict(zip(SPARSE_PARTS, (rows.data, rows.indices, rows.indptr, np.array(rows.shape)), strict=True))
-    np.savez_compressed(path, **{key: value for key, value in arrays.items() if value is not None})
+def save(path: Path, arrays: Arrays) -> None:
+    """Write a file that `probewise.datasets.load` reads."""
+    if sp.issparse(X := arrays["X"]):
+        parts = dict(zip(SPARSE_PARTS, (X.data, X.indices, X.indptr, np.array(X.shape)), strict=True))
+        arrays = parts | {name: array for name, array in arrays.items() if name != "X"}
+    np.savez_compressed(path, **arrays)

@@ -70,6 +70,9 @@ class Evidence:
     short: str = ""
 
 
+Results = Mapping[str, Mapping[str, Evidence]]  # by claim and column
+
+
 @dataclass(frozen=True)
 class Judged:
     """A claim with the verdict on each column and on the whole."""
@@ -112,9 +115,7 @@ def p_values(rule: Rule, column: str, evidence: Evidence) -> tuple[float, float]
     return max(above_low, below_high), min(1.0, 2 * min(below_low, above_high))
 
 
-def judge(
-    rules: Sequence[Rule], evidence: Mapping[str, Mapping[str, Evidence]], *, quick: bool = False
-) -> list[Judged]:
+def judge(rules: Sequence[Rule], evidence: Results, *, quick: bool = False) -> list[Judged]:
     """Verdicts on all claims of a paper. In a quick run a shorter search leaves a claim undecided."""
     tests: dict[tuple[str, str], tuple[float, float]] = {}
     for rule in rules:
@@ -155,7 +156,7 @@ def judge(
 def count(claims: Sequence[Judged]) -> str:
     """The sentence on top of every summary."""
     number = {verdict: sum(claim.verdict == verdict for claim in claims) for verdict in VERDICTS}
-    rest = ", ".join(f"{number[verdict]} {verdict.replace('does', 'do')}" for verdict in VERDICTS[1:])
+    rest = ", ".join(f"{verdict}: {number[verdict]}" for verdict in VERDICTS[1:])
     return f"{number[HOLDS]} of {len(claims)} claims hold ({rest})"
 
 

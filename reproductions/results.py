@@ -17,7 +17,7 @@ import numpy as np
 
 from probewise import __version__
 
-from .judge import FAILS, HOLDS, Judged, count, rules
+from .judge import FAILS, HOLDS, Judged, Results, count, rules
 from .pictures import Picture
 
 HERE = Path(__file__).parent
@@ -29,6 +29,7 @@ FIRST = 5  # claims that are shown first
 
 Place = tuple[str, str, str]  # where, row, column
 Numbers = dict[Place, Any]  # a number, or the numbers of the repetitions
+Findings = tuple[Numbers, Results, list[Picture]]  # what an experiment returns
 
 
 def folder_of(paper: str) -> Path:
@@ -140,7 +141,8 @@ def agreement(outcome: Outcome) -> str:
     other = [f"{claim}, {column}" for claim, column, verdict in found if full[claim].get(column) != verdict]
     n_columns = sum(len(claim.verdicts) for claim in outcome.claims)
     differ = f"{len(other)} differ from the stored full run: {'; '.join(other)}" if other else ""
-    return f"{len(found)} of {n_columns} columns are decided; {differ or 'all agree with the stored full run'}."
+    agree = "all agree with the stored full run" if found else "the others need the full run"
+    return f"{len(found)} of {n_columns} columns are decided; {differ or agree}."
 
 
 def matrix(cells: Mapping[Place, Cell], where: str) -> tuple[list[str], list[list[str]]]:
@@ -216,10 +218,10 @@ def _claims(claims: Sequence[Judged]) -> str:
 
 
 def shown(value: float | None) -> str:
-    """A number for a reader: two decimals, more for small numbers; a dash if there is none."""
+    """A number for a reader: two decimals, more for small numbers and none for large ones; a dash if there is none."""
     if value is None or value != value:
         return "-"
-    if float(value).is_integer():
+    if float(value).is_integer() or abs(value) >= 1000:
         return f"{value:,.0f}"
     return f"{value:.2f}" if abs(value) >= 10 else f"{value:.3g}"
 

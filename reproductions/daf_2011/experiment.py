@@ -21,9 +21,9 @@ from probewise.engine.run import Run
 from probewise.stability import anhi, ati, cw_rel
 from probewise.study import select
 
-from ..judge import Evidence, jackknifed, judge, rules
+from ..judge import Evidence, jackknifed, rules
 from ..pictures import Line, Panel, Picture
-from ..results import Numbers, Outcome, cells
+from ..results import Findings, Numbers
 from ..work import Work
 from .data import SETUPS, accuracy, best_first, first_probes, halves, informative, prepared, ranked
 from .svm import PAPERS_PROBES, svm_as_j
@@ -84,7 +84,7 @@ PROFILES = {
 Found = Mapping[int, Mapping[str, Any]]  # results by split
 
 
-def run(work: Work) -> Outcome:
+def run(work: Work) -> Findings:
     """Figures 2 to 7, the remarks, and the linear SVM in J."""
     settings = work.settings
     ours: Numbers = {}
@@ -113,9 +113,10 @@ def run(work: Work) -> Outcome:
         where = "Reuters, linear SVM in J, summary"
         ours[where, "DAF0 minus BIF, mean of 50 to 500 words", "points"] = found.values
         ours[where, "probes", "number"] = PAPERS_PROBES
+        tuned = [result["C"] for result in studies["SVM as J"].values()]
+        ours[where, "smallest C of a split", "C"], ours[where, "largest C of a split", "C"] = min(tuned), max(tuned)
     ours |= numbers(studies, settings)
-    claims = judge(rules(NAME), evidence, quick=work.quick)
-    return Outcome(NAME, cells(NAME, ours), claims, pictures(studies, settings))
+    return ours, evidence, pictures(studies, settings)
 
 
 def short(name: str, settings: Settings) -> str:
@@ -144,14 +145,15 @@ class Experiment:
 
     def run(self) -> dict[str, Found]:
         settings, name = self.work.settings, self.name
-        sizes, probes = settings.sizes[name], settings.probes[name]
+        sizes, probes, counts = settings.sizes[name], settings.probes[name], settings.counts
+        twice = (probes, 2 * probes)
         taus = dict.fromkeys(settings.taus, PROBES_OF_TAU)
         wide = {tau: 200 * self.X.shape[1] // (tau + 1) for tau in settings.wide_taus}
         studies: list[tuple[str, str, Any, int, dict[str, Any]]] = [
             (name, name, self.compare, settings.splits, {"sizes": sizes, "probes": probes}),
-            ("Madelon", "Figure 6", self.by_count, settings.splits, {"counts": settings.counts}),
+            ("Madelon", "Figure 6", partial(self.by_count, counts), settings.splits, {"counts": counts}),
             ("Madelon", "Figure 7", partial(self.by_tau, taus), settings.splits, {"taus": settings.taus}),
-            ("Reuters", "Reuters twice", self.twice, settings.twice_splits, {"probes": 2 * probes}),
+            ("Reuters", "Reuters twice", partial(self.by_count, twice), settings.twice_splits, {"probes": 2 * probes}),
             ("Reuters", "Reuters tau", partial(self.by_tau, wide), settings.wide_splits, {"taus": settings.wide_taus}),
             ("Reuters", "Reuters seeds", self.other_probes, settings.seeded_splits, {"probes": probes}),
             ("Madelon", "Agreement", self.agreement, settings.remark_splits, {}),
@@ -213,22 +215,16 @@ class Experiment:
         ledger.unlink(missing_ok=True)
         return {"accuracy": found, "subsets": of_size, "seconds": seconds, "held": held}
 
-    def by_count(self, split: int) -> dict[str, list[float]]:
-        """Figure 6: accuracy by number of probes."""
+    def by_count(self, counts: Sequence[int], split: int) -> dict[str, Any]:
+        """Accuracy by number of probes, and subsets for the stability."""
         train, test, seed = self._split(split)
-        counts = self.work.settings.counts
         run = self._daf(train, max(counts), seed)
-        return {str(count): self._tested(best_first(first_probes(run, count)), train, test) for count in counts}
-
-    def twice(self, split: int) -> dict[str, Any]:
-        """Reuters with the paper's number of probes and twice as many: accuracy, and subsets for the stability."""
-        train, test, seed = self._split(split)
-        n_probes = self.work.settings.probes[self.name]
-        run = self._daf(train, 2 * n_probes, seed)
-        orders = {str(count): best_first(first_probes(run, count)) for count in (n_probes, 2 * n_probes)}
-        found: dict[str, Any] = {count: self._tested(order, train, test) for count, order in orders.items()}
-        of_size = {c: {str(size): np.sort(o[:size]) for size in KEPT[self.name]} for c, o in orders.items()}
-        return found | {"subsets": of_size}
+        found: dict[str, Any] = {"subsets": {}}
+        for count in counts:
+            order = best_first(first_probes(run, count))
+            found[str(count)] = self._tested(order, train, test)
+            found["subsets"][str(count)] = {str(size): np.sort(order[:size]) for size in KEPT[self.name]}
+        return found
 
     def other_probes(self, split: int) -> dict[str, list[int]]:
         """Reuters: the subsets of `compare` with other probes on the same rows."""
@@ -405,7 +401,7 @@ def numbers(studies: Mapping[str, Found], settings: Settings) -> Numbers:
                 found[f"Figure {setup.figure}, {label}, {name}", method, size] = value
     for study in (study for study in CURVES if study in studies):
         results, (where, name) = list(studies[study].values()), CURVES[study]
-        for key in (key for key in results[0] if key != "subsets"):
+        for key in (key for key in results[0] if key not in ("subsets", "C")):
             curve(where, f"{int(key):,}" if key.isdigit() else key, name, [result[key] for result in results])
     for count, size in product(("148000", "296000"), KEPT["Reuters"]) if "Reuters twice" in studies else ():
         subsets = kept(studies["Reuters twice"], str(size))[count]
@@ -441,7 +437,7 @@ def pictures(studies: Mapping[str, Found], settings: Settings) -> list[Picture]:
         drawn.append(Picture(f"Figure {SETUPS[name].figure}", panels))
     for study, title in (("Figure 6", "probes"), ("Figure 7", "tau")):
         if study in studies:
-            keys = next(iter(studies[study].values()))
+            keys = [key for key in next(iter(studies[study].values())) if key != "subsets"]
             curves = {f"{title} {int(key):,}": [result[key] for result in studies[study].values()] for key in keys}
             drawn.append(Picture(study, [panel("Madelon, 3-NN", "Madelon", curves)]))
     return drawn

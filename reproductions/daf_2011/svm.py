@@ -30,13 +30,13 @@ MOST_SWEEPS, NEWTON_SWEEPS = 200, 5
 
 
 def svm_as_j(work: Work) -> dict[int, dict[str, Any]]:
-    """By split, accuracy by size of DAF0 and BIF, both ranked by the SVM."""
+    """By split, C and the accuracy by size of DAF0 and BIF, both ranked by the SVM."""
     X, y = prepared(work.data("reuters"))
     sizes = work.settings.sizes["Reuters"]
     function = partial(svm_split, X, y, sizes, work.seed, work.runs)
     units = [(PAPERS_PROBES, split) for split in range(work.settings.svm_splits)]
     found = work.units("svm-as-j", function, units, (X, y), sizes=sizes)
-    return {split: each["accuracy"] for (_, split), each in found.items()}
+    return {split: {"C": each["C"], **each["accuracy"]} for (_, split), each in found.items()}
 
 
 def tuned_C(X: Any, y: NDArray[Any]) -> float:

@@ -22,9 +22,9 @@ from probewise.feedback import relevance_feedback
 from probewise.information import extended_balanced_gain
 from probewise.study.trials import seeds, select, split_rows
 
-from ..judge import Evidence, judge, rules
+from ..judge import Evidence
 from ..pictures import Line, Panel, Picture
-from ..results import Numbers, Outcome, cells, published
+from ..results import Findings, Numbers, published
 from ..work import Work, accuracy
 
 NAME = "efs-2004"
@@ -74,12 +74,12 @@ PROFILES = {
 }
 
 
-def run(work: Work) -> Outcome:
+def run(work: Work) -> Findings:
     """The tables and figures 2 and 3 of the paper, and the judged claims."""
     ours: Numbers = {}
     evidence: dict[str, dict[str, Evidence]] = defaultdict(dict)
     pictures = genes(work, ours, evidence) + feedback(work, ours, evidence)
-    return Outcome(NAME, cells(NAME, ours), judge(rules(NAME), evidence, quick=work.quick), pictures)
+    return ours, evidence, pictures
 
 
 def genes(work: Work, ours: Numbers, evidence: dict[str, dict[str, Evidence]]) -> list[Picture]:

@@ -26,9 +26,9 @@ from probewise.datasets import Dataset
 from probewise.study.trials import seeds, split_rows
 
 from ..c45 import C45
-from ..judge import Evidence, judge, rules
+from ..judge import Evidence, rules
 from ..pictures import Line, Panel, Picture
-from ..results import Numbers, Outcome, cells, published
+from ..results import Findings, Numbers, published
 from ..work import Work, accuracy
 
 NAME = "fsdd-2008"
@@ -126,7 +126,7 @@ def table_of(bench: str, data: Dataset) -> tuple[Floats, NDArray[Any]]:
     return X[y < 5], y[y < 5]
 
 
-def run(work: Work) -> Outcome:
+def run(work: Work) -> Findings:
     """The tables and figures of the paper, its proofs, and the judged claims."""
     benches = [bench for bench in BENCHES if bench.name in work.settings.benches]
     tables = {bench.name: table_of(bench.name, work.data(bench.file)) for bench in benches}
@@ -147,8 +147,7 @@ def run(work: Work) -> Outcome:
     large = [bench for bench in benches if bench.name in LARGE]
     evidence["few instances"] = {bench.name: few_instances(bench, *tables[bench.name], work) for bench in large}
     evidence["least time"] = {bench.name: seconds(bench, *tables[bench.name], work, ours) for bench in large}
-    claims = judge(rules(NAME), evidence, quick=work.quick)
-    return Outcome(NAME, cells(NAME, ours), claims, [picture(bench, ours) for bench in large])
+    return ours, evidence, [picture(bench, ours) for bench in large]
 
 
 # ---- accuracy

@@ -31,7 +31,7 @@ img { width: 100%; aspect-ratio: 1; object-fit: contain; image-rendering: pixela
 p button { font: inherit; padding: .4rem 1rem; margin-right: .5rem; }
 </style>
 <h1>Which pictures are relevant?</h1>
-<p>Click every relevant picture, then ask for the next ones. A picture without a mark counts as not relevant.</p>
+<p>Click every relevant picture, then ask for the next ones; pictures without a mark then count as not relevant.</p>
 <div id="asked" class="pictures"></div>
 <p><button id="next">Next pictures</button><button id="finish">Save and finish</button>
 <span id="status" role="status"></span></p>
@@ -52,7 +52,8 @@ function picture(row, marked) {
   return button;
 }
 async function send(path) {
-  const shown = buttons().filter((button) => button.dataset.row);
+  const shown = buttons().filter((button) => button.dataset.row && // whoever ends may not have looked at all of them
+    (path === "next" || isMarked(button) || at("relevant").contains(button)));
   const body = JSON.stringify({ rows: shown.map((b) => +b.dataset.row), labels: shown.map(isMarked) });
   buttons().forEach((button) => button.disabled = true);
   at("status").textContent = "Please wait...";

@@ -166,12 +166,15 @@ def test_a_person_finds_digits(chromium, width, tmp_path):
         assert chromium.execute_script("return document.documentElement.scrollWidth") <= width
         found[0].click()  # a mistake is taken back
         mistaken = int(found[0].get_attribute("data-row"))
+        last = chromium.find_elements("css selector", "#asked button")[:2]  # the others were perhaps not looked at
+        for button in last:
+            button.click()
         chromium.find_element("id", "finish").click()
         wait_for(lambda: "You can close this page" in chromium.find_element("id", "status").text)
         assert not chromium.find_element("id", "next").is_enabled()
     assert [entry["message"] for entry in chromium.get_log("browser")] == []
     assert dict(zip(session.rows.tolist(), session.labels.tolist(), strict=True))[mistaken] is False
-    assert (len(session.rows), session.labels.sum()) == (100, sum(hits) - 1)
+    assert (len(session.rows), session.labels.sum()) == (82, sum(hits) + 1)
 
 
 @needs_browser

@@ -1,7 +1,6 @@
 """``python -m reproductions`` end to end: the summary, written files, data and articles, one line for an error."""
 
 import json
-import time
 
 import numpy as np
 import pytest
@@ -34,7 +33,7 @@ def refusal(capsys, *arguments):
 def test_a_quick_run_prints_the_count_and_writes_files(capsys, folder, monkeypatch):
     assert run(["fsdd-2008", "--data", str(folder), "--quiet"]) == 0
     printed = capsys.readouterr()
-    assert "fsdd-2008: 0 of 10 claims hold (1 do not hold, 8 undecided, 1 not comparable)" in printed.out
+    assert "fsdd-2008: 0 of 10 claims hold (does not hold: 1, undecided: 8, not comparable: 1)" in printed.out
     assert "This is a quick run. 5 of 48 columns are decided; all agree with the stored full run." in printed.out
     settings = json.loads((folder / "fsdd-2008-quick" / "settings.json").read_text())
     assert (settings["paper"], settings["full"], settings["seed"]) == ("fsdd-2008", False, 0)
@@ -46,16 +45,14 @@ def test_a_quick_run_prints_the_count_and_writes_files(capsys, folder, monkeypat
 
 
 @pytest.mark.parametrize("paper", PAPERS)
-def test_a_run_says_something_at_once(paper, tmp_path, monkeypatch):
-    """The first line of progress comes before the data are read."""
+def test_progress_is_shown_before_the_data_are_read(paper, tmp_path, monkeypatch):
     from reproductions import experiment, reproduce
 
-    lines, started = [], time.perf_counter()
+    lines = []
     monkeypatch.setattr(experiment(paper), "run", lambda work: (_ for _ in ()).throw(KeyboardInterrupt))
     with pytest.raises(KeyboardInterrupt):
         reproduce(paper, data=tmp_path, out=tmp_path / "out", progress=lines.append)
     assert lines == [f"{paper}: reading the data"]
-    assert time.perf_counter() - started < 10
 
 
 def test_faults_are_one_line(capsys, folder):
@@ -63,7 +60,10 @@ def test_faults_are_one_line(capsys, folder):
     assert "'paper' is not a task" in refusal(capsys, "paper", "fsdd-2008")
     assert "give the folder for the data sets" in refusal(capsys, "data", "fsdd-2008")
     error = refusal(capsys, "efs-2004", "--data", folder, "-q")
-    assert "leukemia.npz: pass the folder that contains leukemia.npz, or set" in error
+    assert error == (
+        "leukemia.npz is missing: name its folder with --data, or build it with "
+        "python -m reproductions data efs-2004 --data FOLDER\n"
+    )
 
 
 def test_data_are_verified_with_a_line_for_each_set(capsys, tmp_path, monkeypatch):

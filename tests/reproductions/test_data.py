@@ -71,14 +71,16 @@ def test_builders_make_the_real_data_sets_from_raw_files(real_data, tmp_path):
     for name, patients in (("train.csv", range(1, 39)), ("test.csv", range(39, 73))):
         with (tmp_path / name).open("w", newline="") as lines:
             table = csv.writer(lines)
-            table.writerow(["Gene Description", *(word for p in patients for word in (p, "call"))])
-            for gene, values in enumerate(golub["X"][[p - 1 for p in patients]].T):
-                table.writerow([f"gene {gene}", *(word for value in values for word in (value, "A"))])
+            calls = (word for p in patients for word in (p, "call"))
+            table.writerow(["Gene Description", "Gene Accession Number", *calls])
+            for gene, values in zip(golub["feature_names"], golub["X"][[p - 1 for p in patients]].T, strict=True):
+                table.writerow(["a gene", gene, *(word for value in values for word in (value, "A"))])
     names = np.where(golub["y"] == 1, "AML", "ALL")
     (tmp_path / "actual.csv").write_text("patient,cancer\n" + "".join(f"{k},{n}\n" for k, n in enumerate(names, 1)))
     built = from_golub("leukemia", *(tmp_path / name for name in ("train.csv", "test.csv", "actual.csv")))
     assert checksum(built["X"], built["y"]) == RECIPES["leukemia"].checksum
-    assert built["train_index"].tolist() == golub["train_index"].tolist()
+    for key in ("y", "train_index", "test_index", "feature_names", "class_names"):
+        assert built[key].tolist() == golub[key].tolist()
 
 
 @pytest.mark.shared_data
@@ -91,6 +93,8 @@ def test_lymphoma_is_built_from_its_matrix(real_data, tmp_path):
     built = from_alizadeh("lymphoma", tmp_path / "lymphoma.matrix", tmp_path / "lymphoma.mat")
     np.testing.assert_array_equal(built["X"], known["X"])
     np.testing.assert_array_equal(built["y"], np.isin(known["y_multi"], CANCEROUS))
+    for key in ("y_multi", "class_names"):
+        assert built[key].tolist() == known[key].tolist()
     assert checksum(built["X"], built["y"]) == RECIPES["lymphoma"].checksum
 
 
@@ -168,9 +172,9 @@ def test_reuters_is_built_from_documents(real_data, stemmer, tmp_path):
     documents += [("TRAIN", ["small"], "rare", "rare rare")] * 17
     built = from_reuters("reuters", archive(tmp_path / "reuters21578.tar.gz", *documents))
     assert (built["X"] != X).nnz == 0
-    np.testing.assert_array_equal(known["class_names"][known["y"]], np.unique(known["class_names"])[built["y"]])
     assert checksum(built["X"], built["y"]) == RECIPES["reuters"].checksum
-    np.testing.assert_array_equal(built["test_index"], known["test_index"])
+    for key in ("y", "class_names", "feature_names", "train_index", "test_index"):
+        np.testing.assert_array_equal(built[key], known[key])
 
 
 def test_reuters_needs_a_stemmer(tmp_path, monkeypatch):
@@ -246,10 +250,41 @@ def test_raw_files_are_fetched_once(tmp_path, monkeypatch):
 
 def test_sparse_tables_are_saved_sparse(tmp_path):
     X = sp.csr_matrix(np.eye(4))
-    save(tmp_path / "text.npz", data.Dataset("text", X, np.arange(4)))
+    save(tmp_path / "text.npz", {"X": X, "y": np.arange(4), "feature_names": np.array(list("abcd"))})
     found = load("text", tmp_path)
     assert sp.issparse(found.X)
     np.testing.assert_array_equal(found.X.toarray(), np.eye(4))
+    assert found.more["feature_names"].tolist() == list("abcd")
+
+
+VIEWS = {"fourier": 76, "factors": 216, "karhunen": 64, "pixel": 240, "zernike": 47, "morphological": 6}
+
+
+@pytest.mark.shared_data
+@pytest.mark.parametrize("name", sorted(name for name in RECIPES if RECIPES[name].build is data.from_openml))
+def test_sets_of_openml_are_built_saved_and_read_again(name, real_data, tmp_path, monkeypatch):
+    """As scikit-learn returns them: labels are objects, and a text column is a category."""
+    found = real_data(name)
+    start = {view: sum(list(VIEWS.values())[:k]) for k, view in enumerate(VIEWS)}
+
+    def fetch_openml(*, as_frame, name="", **which):
+        view = name.removeprefix("mfeat-")
+        X = found["X"][:, start[view] : start[view] + VIEWS[view]] if view in VIEWS else found["X"]
+        table = np.column_stack([np.full(len(X), "text", dtype=object), X.astype(object)])
+        names = [f"f{column}" for column in range(table.shape[1])]
+        target = found["y"].astype(str).astype(object)
+        return SimpleNamespace(data=table, feature_names=names, categories={"f0": ["text"]}, target=target)
+
+    monkeypatch.setattr("sklearn.datasets.fetch_openml", fetch_openml)
+    assert one_set(name, tmp_path).startswith("built from https://www.openml.org/")
+    assert "is complete" in one_set(name, tmp_path)
+    built = load(name, tmp_path)
+    np.testing.assert_array_equal(built.X.astype(np.float32), found["X"].astype(np.float32))
+    if name == "madelon":
+        assert built.train_index.tolist() == found["train_index"].tolist()
+        found = {"X": found["X"][::-1], "y": found["y"][::-1]}
+        with pytest.raises(DataError, match="are not the training rows of the competition"):
+            data.from_openml(name)
 
 
 def test_openml_gives_numeric_columns(tmp_path, monkeypatch):

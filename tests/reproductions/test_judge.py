@@ -95,7 +95,7 @@ def test_facts_short_searches_and_missing_evidence():
     assert judge([other], {"a": {"x": Evidence(np.ones(9), 0.0)}})[0].verdict == "not comparable"
     with pytest.raises(ValueError, match="which the rule does not name"):
         judge([rule()], {"a": {"z": true}})
-    assert count(judge([two], {"a": {"x": true, "y": true}})).startswith("1 of 1 claims hold (0 do not hold")
+    assert count(judge([two], {"a": {"x": true, "y": true}})).startswith("1 of 1 claims hold (does not hold: 0,")
 
 
 def test_a_rule_that_is_none_is_refused():

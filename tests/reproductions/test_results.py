@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from reproductions import PAPERS
-from reproductions.judge import Evidence, judge, rules
+from reproductions.judge import Evidence, count, judge, rules
 from reproductions.pictures import Line, Panel, Picture, Surface
 from reproductions.results import (
     DOCS,
@@ -53,7 +53,8 @@ def test_cells_put_ours_beside_the_published():
     assert str(found["Section 4", "Reuters", "classes"]) == "33 / 33"
     assert str(found["Section 4", "Reuters", "features"]) == "10,105"
     assert str(found["Ours", "a", "b"]) == "1.5 ± 0.707"
-    assert [shown(value) for value in (None, 0.00012, 3.14159, 31.4159, 2.0)] == ["-", "0.00012", "3.14", "31.42", "2"]
+    numbers = {None: "-", 0.00012: "0.00012", 3.14159: "3.14", 31.4159: "31.42", 2.0: "2", 1495.26: "1,495"}
+    assert {number: shown(number) for number in numbers} == numbers
 
 
 def test_tables_have_sizes_in_order():
@@ -91,7 +92,7 @@ def test_the_summary_counts_verdicts_and_shows_five_claims_with_their_evidence(o
     print_outcome(outcome)
     printed = capsys.readouterr().out
     lines = printed.splitlines()
-    assert lines[0] == "daf-2013: 1 of 10 claims hold (0 do not hold, 9 undecided, 0 not comparable)"
+    assert lines[0] == "daf-2013: 1 of 10 claims hold (does not hold: 0, undecided: 9, not comparable: 0)"
     before, after = printed.split("The other claims:")
     assert len(re.findall(r"^  (?:holds|undecided) ", before, flags=re.MULTILINE)) == 5
     assert len(re.findall(r"^  (?:holds|undecided) ", after, flags=re.MULTILINE)) == 5
@@ -101,6 +102,7 @@ def test_the_summary_counts_verdicts_and_shows_five_claims_with_their_evidence(o
 @pytest.mark.parametrize("paper", with_article)
 def test_the_articles_of_the_docs_site_are_those_of_the_stored_results(paper):
     assert (DOCS / f"{paper}.md").read_text(encoding="utf-8") == article(paper)
+    assert f" | {count(stored(paper).claims)} |" in (DOCS.parent / "papers.md").read_text(encoding="utf-8")
     for name in re.findall(r"\]\(([\w-]+\.svg)\)", article(paper)):
         stored_figure = folder_of(paper) / "results" / name.removeprefix(f"{paper}-")
         assert (DOCS / name).read_bytes() == stored_figure.read_bytes()
