@@ -287,9 +287,8 @@ def relevance_feedback(
     query_classes = classes if queries is None else _known_classes(queries, classes)
 
     random = random_of(random_state)
-    initial_rows = np.sort(
-        np.concatenate([random.choice(np.flatnonzero(y == label), initial, replace=False) for label in classes])
-    )
+    drawn = [random.choice(np.flatnonzero(y == label), initial, replace=False) for label in classes]
+    initial_rows = np.sort(np.concatenate(drawn))
     seeds = dict(zip(classes.tolist(), random.randint(2**31 - 1, size=len(classes)).tolist(), strict=True))
     options = {"selector": selector, "classifier": classifier, "ranked_by": ranked_by}
     search = partial(_search, X, y, options, initial_rows, rounds, returned)
