@@ -257,10 +257,6 @@ def relevance_feedback(
     n_jobs : int or None, default=None
         Number of workers, each with a query at a time; it changes nothing but the times.
 
-    Returns
-    -------
-    FeedbackResult
-
     Notes
     -----
     Differences from the paper: it ranks rows by distance to the query (``ranked_by="distance"``), chooses the number of

@@ -92,10 +92,6 @@ def read_table(
     progress : callable, default=None
         Called with a line of text from time to time while a large text file is read.
 
-    Returns
-    -------
-    Table
-
     Notes
     -----
     An NPZ file contains X, or data, indices, indptr and shape of a CSR matrix; y; and optionally feature_names and
