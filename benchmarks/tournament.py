@@ -1,7 +1,7 @@
 """Settings of Tournament: accuracy with one setting changed, informative features found, and XOR pairs found.
 
 python -m benchmarks tournament --only choices    accuracy on held-out rows without a linear classifier, as in unseen
-python -m benchmarks tournament --only weights    accuracy on held-out rows by how weights of a linear classifier are used
+python -m benchmarks tournament --only weights    accuracy on held-out rows by how weights of a linear classifier enter
 python -m benchmarks tournament --only truth      Madelon recipe (10 seeds) and UCI Madelon: informative features found
 python -m benchmarks tournament --only wide       Madelon recipe with 5,000 features (10 seeds), by the budget
 python -m benchmarks tournament --only pairs      an XOR pair among 500 and 5,000 features; also ReliefF and JMI
