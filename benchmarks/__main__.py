@@ -6,7 +6,7 @@ import importlib
 from benchmarks.measure import machine
 
 QUICK = ["engine", "criteria", "few_rows", "search", "filters"]
-LONG = ["scale", "device", "discover", "faults", "trust", "precision", "unseen", "choices", "published", "how_long"]
+LONG = ["scale", "device", "discover", "faults", "trust", "precision", "unseen", "tournament", "published", "how_long"]
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description="Measure speed and memory.")
@@ -15,11 +15,11 @@ if __name__ == "__main__":
         "for scale: million, growth, load or filter; for device: knn, tall, linear, others, default, rounds, "
         "papers, equal, sparse, agree, memory or pairs; "
     )
-    parts += "for how_long: cuda; for discover, trust, precision and choices: one of their parts; "
+    parts += "for how_long: cuda; for discover, trust, precision and tournament: one of their parts; "
     parts += "for unseen: methods, separated by commas"
     parser.add_argument("--only", metavar="PART", help=parts)
     parser.add_argument(
-        "--jobs", type=int, metavar="N", help="for discover, unseen and choices: parallel jobs (default: 2)"
+        "--jobs", type=int, metavar="N", help="for discover, unseen and tournament: parallel jobs (default: 2)"
     )
     small = "a short run, to see that the benchmark works (for the long benchmarks)"
     parser.add_argument("--small", action="store_true", help=small)

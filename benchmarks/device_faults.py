@@ -1,4 +1,4 @@
-"""What once failed on a GPU: ties, shared memory, rankings that differ from the CPU, and a slow first tournament.
+"""Faults that once occurred on a GPU: ties, shared memory, other rankings than on the CPU, and a slow first tournament.
 
 ``python -m benchmarks device --only PART``, where PART is
 

@@ -1,6 +1,6 @@
 """Other ways to use the weights of a linear model in Tournament, and more tables to compare them on.
 
-`changed` patches the classes that `Tournament` uses; `python -m benchmarks choices --only weights` measures the result.
+`changed` patches the classes that `Tournament` uses; `python -m benchmarks tournament --only weights` measures them.
 """
 
 from contextlib import ExitStack, contextmanager

@@ -15,8 +15,8 @@ import numpy as np
 from joblib import Parallel, delayed
 
 from benchmarks import unseen
-from benchmarks.choices import mean_of
 from benchmarks.measure import print_table
+from benchmarks.tournament import mean_of
 
 PUBLISHED = {  # all features, Fisher score, HSIC lasso, principal feature analysis, LassoNet
     "isolet": {"all features": 95.1, "Fisher": 81.8, "HSIC lasso": 88.8, "PFA": 85.5, "LassoNet": 89.1},

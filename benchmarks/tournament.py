@@ -1,13 +1,13 @@
 """Settings of Tournament: accuracy with one setting changed, informative features found, and XOR pairs found.
 
-python -m benchmarks choices --only choices    accuracy on held-out rows without a linear classifier, as in unseen
-python -m benchmarks choices --only weights    accuracy on held-out rows by how weights of a linear classifier are used
-python -m benchmarks choices --only truth      Madelon recipe (10 seeds) and UCI Madelon: informative features found
-python -m benchmarks choices --only wide       Madelon recipe with 5,000 features (10 seeds), by the budget
-python -m benchmarks choices --only pairs      an XOR pair among 500 and 5,000 features; also ReliefF and JMI
+python -m benchmarks tournament --only choices    accuracy on held-out rows without a linear classifier, as in unseen
+python -m benchmarks tournament --only weights    accuracy on held-out rows by how weights of a linear classifier enter
+python -m benchmarks tournament --only truth      Madelon recipe (10 seeds) and UCI Madelon: informative features found
+python -m benchmarks tournament --only wide       Madelon recipe with 5,000 features (10 seeds), by the budget
+python -m benchmarks tournament --only pairs      an XOR pair among 500 and 5,000 features; also ReliefF and JMI
 
-Results are stored in benchmarks/choices.jsonl and not computed again. Tables and a plot of all results so far are
-written to benchmarks/choices.md and docs/pictures/tournament.svg.
+Results are stored in benchmarks/tournament.jsonl and not computed again. Tables and a plot of all results so far are
+written to benchmarks/tournament.md and docs/pictures/tournament.svg.
 """
 
 import json
@@ -221,7 +221,7 @@ def main(only=None, small=False, jobs=2, **_):
 
 def write(known, to_files=True):
     tables = [*of_weights(known), *of_choices(known), *of_truth(known), *of_wide(known), *of_pairs(known)]
-    text = "# Settings of Tournament\n\nResults of `python -m benchmarks choices` so far.\n\n"
+    text = "# Settings of Tournament\n\nResults of `python -m benchmarks tournament` so far.\n\n"
     text += "<!-- --8<-- [start:tables] -->\n"
     for title, header, rows in tables:
         lines = [header, ["---"] * len(header), *rows]
@@ -230,7 +230,7 @@ def write(known, to_files=True):
     if not to_files:
         print(text)
         return
-    (HERE / "choices.md").write_text(text)
+    (HERE / "tournament.md").write_text(text)
     draw(known)
 
 

@@ -71,7 +71,11 @@ class DaskCluster:
 
     def _start(self, role, *options, code=None):
         here = str(Path(__file__).parent)
-        environment = {**os.environ, **self.settings, "PYTHONPATH": here}
+        environment = {
+            **os.environ,
+            **self.settings,
+            "PYTHONPATH": here + os.pathsep + os.environ.get("PYTHONPATH", ""),
+        }
         with (self.folder / f"{role}-{len(self.processes)}.log").open("w") as log:
             process = subprocess.Popen(
                 [sys.executable, *(["-m", "dask"] if code is None else ["-c", code]), role, *options],

@@ -181,7 +181,7 @@ def raises(error, item):
 
 
 @pytest.mark.slow
-def test_a_cluster_without_workers_says_so_at_once_and_waits_as_long_as_asked(tmp_path, data, caplog):
+def test_a_cluster_without_workers_says_so_at_once_and_waits_for_the_given_time(tmp_path, data, caplog):
     daf = DAF(criterion=mean_and_more, stop=MaxProbes(50), random_state=0)
     with DaskCluster(tmp_path) as cluster, cluster.client() as client:
         with (
@@ -216,9 +216,8 @@ def test_a_worker_without_our_package(tmp_path):
 
 
 def test_another_version_on_a_worker():
-    function = executors._VersionedFunction(abs, version="0.0.1")
     with pytest.raises(ClusterError, match=r"a worker of the cluster has probewise .*, but this machine has 0\.0\.1"):
-        executors._call(function, -1)
+        executors._call("0.0.1", abs, -1)
 
 
 # ---- other engines

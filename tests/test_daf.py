@@ -1,4 +1,4 @@
-"""DAF, end to end: what it finds, what it keeps, how it goes on."""
+"""DAF end to end: the features it finds, the results it stores, and resumed runs."""
 
 import sys
 import time

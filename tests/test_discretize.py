@@ -1,4 +1,4 @@
-"""Cut points: the optimum is the optimum, greedy and MDL are as their authors say, and codes apply to new data."""
+"""Cut points: the optimum equals its twin, greedy and MDL follow their papers, and codes apply to new data."""
 
 import numpy as np
 import pandas as pd
@@ -184,7 +184,7 @@ def test_what_is_discrete_is_used_as_it_is(frame):
     )
 
 
-def test_adjacent_numbers_are_told_apart():
+def test_adjacent_numbers_are_distinguished():
     low = 1.0
     high = np.nextafter(low, 2)
     x = np.array([low] * 5 + [high] * 5)[:, None]

@@ -1,6 +1,7 @@
 """Examples in the docstrings, the README and docs/: each one runs as written and prints the output on the page."""
 
 import doctest
+import html
 import importlib
 import importlib.util
 import io
@@ -118,6 +119,28 @@ def test_included_files_and_benchmarks_exist(page):
     named = [f"benchmarks/{name}.py" for name in re.findall(r"python -m benchmarks ([a-z]\w*)", text)]
     for path in [*named, *re.findall(r'--8<-- "([^":]+)', text)]:
         assert (ROOT / path).exists(), f"{name_of(page)} names {path}"
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("threads")
+def test_picture_of_the_demo():
+    """The picture in the README shows the output of ``probewise demo``; times and the last digits may differ."""
+    with redirect_stdout(io.StringIO()) as printed:
+        assert run(["demo"]) == 0
+    texts = re.findall(r"<text[^>]*>(.*?)</text>", (ROOT / "docs" / "demo.svg").read_text())
+    shown = words_of(html.unescape(" ".join(texts)))
+    assert shown[shown.index("$") :] == ["$", "make", "demo", *words_of(printed.getvalue())]
+
+
+def words_of(text):
+    text = re.sub(r"in [\d.]+ \w+, [\d,]+ per second", "", " ".join(text.split()))
+    return re.sub(r"(\d\.\d{3})\d+", r"\1", text).split()
+
+
+def test_every_benchmark_can_be_imported():
+    from benchmarks.__main__ import LONG, QUICK
+
+    assert all(importlib.util.find_spec(f"benchmarks.{name}") for name in (*QUICK, *LONG))
 
 
 def test_cited_version():

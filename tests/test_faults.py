@@ -329,7 +329,7 @@ def test_a_disk_that_takes_nothing_at_all_is_an_error(tmp_path, data):
 
 
 @pytest.mark.parametrize("kind", ["threading", pytest.param("loky", marks=pytest.mark.slow)])
-def test_a_failed_probe_is_named_whoever_scores_it(data, kind):
+def test_a_failed_probe_is_named_by_any_worker(data, kind):
     """Always the first in the order of probes, though a later block may fail before it."""
     with pytest.raises(ValueError) as here:
         small(criterion=fails_on_some, check_every=1).fit(*data)
@@ -339,7 +339,7 @@ def test_a_failed_probe_is_named_whoever_scores_it(data, kind):
 
 
 @pytest.mark.parametrize("kind", ["threading", pytest.param("loky", marks=pytest.mark.slow)])
-def test_an_error_score_gives_the_same_bits_whoever_scores(data, kind):
+def test_an_error_score_gives_the_same_bits_for_any_worker(data, kind):
     with pytest.warns(FitFailedWarning) as warned_here:
         here = small(criterion=fails_on_some, error_score=-1).fit(*data)
     with joblib.parallel_config(backend=kind, n_jobs=2), pytest.warns(FitFailedWarning) as warned_there:

@@ -1,4 +1,4 @@
-"""Progress: data is never markup, nothing is shown unless asked, and it goes where it can be seen."""
+"""Progress: data is never read as markup, nothing is shown by default, and output goes where it can be seen."""
 
 import builtins
 import io
@@ -158,7 +158,7 @@ def test_the_share_done_is_that_of_the_rule(state):
     assert ProgressState(state, [], "DAF", None).seconds_left is None
 
 
-def test_nothing_is_shown_unless_asked(state, capsys):
+def test_nothing_is_shown_by_default(state, capsys):
     with live_progress(0) as progress:
         assert progress is None
     with live_progress(1) as progress:
@@ -225,7 +225,7 @@ def data():
     return made.X, made.y
 
 
-def test_a_run_tells_a_function(data, capsys):
+def test_a_run_calls_a_progress_function(data, capsys):
     lines = []
     DAF(criterion="linear", stop=MaxProbes(800), random_state=0, verbose=lines.append).fit(*data)
     assert lines[-1].startswith("DAF: 800 probes, ")
@@ -233,14 +233,14 @@ def test_a_run_tells_a_function(data, capsys):
     assert capsys.readouterr() == ("", "")
 
 
-def test_a_search_tells_a_function(data):
+def test_a_search_calls_a_progress_function(data):
     lines = []
     fitted = SFFS(2, criterion="linear", verbose=lines.append).fit(*data)
     assert lines[0].startswith("SFFS: starting")
     assert f"{fitted.n_evaluations_} subsets" in lines[-1]
 
 
-def test_a_study_tells_a_function(data):
+def test_a_study_calls_a_progress_function(data):
     lines = []
     study = Study({"fsdd": FSDD()}, {"nn": KNeighborsClassifier(1)}, trials=3, sizes=[2], verbose=lines.append)
     study.compare(*data)

@@ -255,7 +255,7 @@ def test_a_criterion_that_needs_no_target_needs_none(selector, criterion):
 
 
 @pytest.mark.parametrize("selector", [FSDD(), BIF(), DAF(stop=MaxProbes(20))], ids=lambda one: type(one).__name__)
-def test_rows_of_y_in_another_order_are_told_of(selector):
+def test_rows_of_y_in_another_order_give_a_warning(selector):
     X, y = pd.DataFrame(np.eye(6, 3), index=list("abcdef")), pd.Series([0, 1] * 3, index=list("fedcba"))
     with pytest.warns(UserWarning, match=r"y has the index of X in another order.*y\.loc\[X\.index\]") as told:
         selector.fit(X, y)

@@ -205,7 +205,7 @@ Tournament(10, n_probes=60_000, random_state=0, ledger=sys.argv[1]).fit(data.X, 
 
 @pytest.mark.slow
 @pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="kill -9 is of POSIX")
-def test_kill_9_and_go_on(tmp_path):
+def test_killed_and_resumed(tmp_path):
     path = tmp_path / "run.ledger"
     with subprocess.Popen(
         [sys.executable, "-c", SESSION, str(path)], stdout=subprocess.PIPE, env=os.environ

@@ -1,4 +1,4 @@
-"""A user's script under ``mypy --strict``: what is right passes, what is wrong is found."""
+"""A user's script under ``mypy --strict``: correct calls pass, and wrong ones are reported."""
 
 import subprocess
 import sys

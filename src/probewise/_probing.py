@@ -27,6 +27,7 @@ from .engine.settings import COMMAND, Settings
 from .engine.units import NO_COLUMNS, UnitTable, unit_table, units_of
 from .evaluation.covariates import Covariates
 from .executors import Map, executor, keep_in_flight, runs_in_this_process, serial
+from .kernels.device import count, free_cache
 from .progress import live_progress, say
 from .stopping import Rule
 from .validation.contents import (
@@ -275,7 +276,7 @@ def map_for(criterion: Criterion, X: Any, score: Any, n_jobs: int | None) -> Map
     A GPU is one worker that several threads feed; several workers are processes with a GPU each.
     """
     if isinstance(score, OnDevice):
-        workers = executor(score.n_devices if n_jobs is not None and n_jobs < 0 else n_jobs, prefer="processes")
+        workers = executor(count(score.device) if n_jobs is not None and n_jobs < 0 else n_jobs, prefer="processes")
         return partial(keep_in_flight, score.in_flight) if workers is serial else workers
     if isinstance(X, Stored) and not X.can_travel:
         if not runs_in_this_process(n_jobs):
@@ -368,19 +369,14 @@ def run_with(
                 blocks_at_once=_blocks_at_once(settings, stop) if on_device else 1,
             )
         except ProbeError as error:
-            error.features = _names_in_probe(settings, error.failure.probe)
+            probe, names = settings.units.plan(settings.first_plan()).probe(error.failure.probe), settings.feature_names
+            error.features = [str(f if names is None else repr(names[f])) for f in probe[:MAX_NAMED].tolist()]
             raise
     if on_device:
-        score.free_cache()
+        free_cache()
     if selector.verbose and getattr(score, "exact_share", 0.0) > MANY_EXACT_TESTS:
         say(selector.verbose, TIES.format(score.exact_share))
     return replace(run, ranked_by=getattr(selector, "coefficient", "regression"))
-
-
-def _names_in_probe(settings: Settings, probe: int) -> list[str]:
-    """The first features of a probe on which the criterion fails, for the error message."""
-    features, names = settings.units.plan(settings.first_plan()).probe(probe)[:MAX_NAMED], settings.feature_names
-    return [str(f if names is None else repr(names[f])) for f in features.tolist()]
 
 
 def _blocks_at_once(settings: Settings, stop: Rule) -> int:

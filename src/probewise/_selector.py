@@ -402,7 +402,7 @@ def pairs_of_units(
     if units.are_features and len(columns.indices) == len(columns):
         return found
     feature_of = np.full(table.matrix.shape[1], -1)  # features of ``keep`` have no unit
-    feature_of[columns.indices] = np.repeat(units.members.indices[units.members.offsets[:-1]], columns.sizes)
+    feature_of[columns.indices] = np.repeat(units.first_features(), columns.sizes)
     pairs = np.sort(feature_of[found.pairs], axis=1)
     first = np.sort(np.unique(pairs, axis=0, return_index=True)[1])
     first = first[(pairs[first, 0] >= 0) & (pairs[first, 0] != pairs[first, 1])]

@@ -220,7 +220,8 @@ class DAF(RunResultsMixin, Selector):
         warm_up = max_probe_size if self.n_jobs in (None, 1) else None
         folds = {"cv": self.cv, "scoring": self.scoring}
         score = bind(criterion, data, device=self.device, warm_up=warm_up, **folds)
-        block_size = largest_divisor(self.check_every, usual_block_size(criterion, score))
+        usual = usual_block_size(criterion, score)  # looks fall on block borders
+        block_size = max(size for size in range(1, usual + 1) if self.check_every % size == 0)
         sizes: dict[str, Any] = {"max_probe_size": max_probe_size, "block_size": block_size}
         sizes |= {"check_every": self.check_every, "inclusion": self.inclusion}
         settings = new_settings(self, data, criterion, score, seed=seed, **sizes, **folds)
@@ -251,8 +252,3 @@ class DAF(RunResultsMixin, Selector):
         selected = self.stands_out(self.fdr) | (self.ranking_ == 1)
         selected[self._units.kept] = True
         return selected
-
-
-def largest_divisor(number: int, most: int) -> int:
-    """The largest divisor of a number that is not above ``most``: looks fall on block borders."""
-    return next(size for size in range(min(most, number), 0, -1) if number % size == 0)

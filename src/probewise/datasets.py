@@ -17,6 +17,7 @@ from .validation.errors import ParameterError
 from .validation.parameters import random_of
 
 FOLDER_VARIABLE = "PROBEWISE_DATA"
+FLIPPED = 0.01  # share of wrong labels in generated data
 SPARSE_PARTS = ("data", "indices", "indptr", "shape")
 MFEAT_VIEWS = ("fourier", "factors", "karhunen", "pixel", "zernike", "morphological")
 # Names on OpenML, all of version 1, or numbers of data sets; the columns of several parts are concatenated.
@@ -49,7 +50,6 @@ def make_madelon(
     *,
     n_dimensions: int = 5,
     n_combinations: int = 15,
-    flip: float = 0.01,
     random_state: Any = None,
 ) -> KnownTruth:
     """Generate two classes that only several features together separate, among many columns of noise.
@@ -57,7 +57,7 @@ def make_madelon(
     Gaussian clusters, each transformed by a random linear map, are centered on the vertices of a cube in
     ``n_dimensions`` dimensions, and each vertex is assigned to one of the two classes at random. The informative
     features are the coordinates and ``n_combinations`` random linear combinations of them; the others are standard
-    normal noise. A fraction ``flip`` of the labels is flipped, and the columns are shuffled.
+    normal noise. 1% of the labels are flipped, and the columns are shuffled.
 
     scikit-learn's ``make_classification`` assigns the vertices in index order, so that a single column nearly
     separates the classes; here no single column does.
@@ -70,8 +70,6 @@ def make_madelon(
         Number of dimensions of the cube.
     n_combinations : int, default=15
         Number of linear combinations of the coordinates.
-    flip : float, default=0.01
-        Fraction of flipped labels.
     random_state : int, RandomState instance or None, default=None
         Seed; an int gives the same data every time.
 
@@ -88,9 +86,7 @@ def make_madelon(
     """
     n_informative = n_dimensions + n_combinations
     if n_features < n_informative:
-        raise ValueError(
-            f"n_features={n_features} must be at least {n_informative}, the number of informative features"
-        )
+        raise ValueError(f"n_features={n_features} must be at least the {n_informative} informative features")
     random = random_of(random_state)
     n_clusters = 2**n_dimensions
     vertices = 2.0 * ((np.arange(n_clusters)[:, None] >> np.arange(n_dimensions)) & 1) - 1.0
@@ -106,16 +102,12 @@ def make_madelon(
     noise = random.standard_normal((n_samples, n_features - n_informative))
 
     y = vertex_labels[cluster]
-    y = np.where(random.uniform(size=n_samples) < flip, 1 - y, y)
+    y = np.where(random.uniform(size=n_samples) < FLIPPED, 1 - y, y)
     order = random.permutation(n_features)
     X = np.empty((n_samples, n_features), dtype=np.float32)
     X[:, order] = np.hstack([cube, combinations, noise])
-    return KnownTruth(X, y.astype(np.int64), np.sort(order[:n_informative]), _numbered_names(n_features))
-
-
-def _numbered_names(n_features: int) -> list[str]:
-    digits = len(str(n_features - 1))
-    return [f"f{column:0{digits}d}" for column in range(n_features)]
+    names = [f"f{column:0{len(str(n_features - 1))}d}" for column in range(n_features)]
+    return KnownTruth(X, y.astype(np.int64), np.sort(order[:n_informative]), names)
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,8 +163,6 @@ def _from_openml(name: str) -> Dataset:
     parts = [fetch_openml(**part, as_frame=False) for part in asked]
     tables = []
     for part in parts:
-        numeric = [
-            column for column, feature in enumerate(part.feature_names) if feature not in (part.categories or {})
-        ]
+        numeric = [column for column, name in enumerate(part.feature_names) if name not in (part.categories or {})]
         tables.append(np.asarray(part.data)[:, numeric].astype(np.float64))
     return Dataset(name, np.hstack(tables), np.asarray(parts[0].target))

@@ -91,11 +91,10 @@ def load(X: Any, part: slice) -> Floats:
     if isinstance(X, Stored):
         out[...] = X.read_columns(part).T
     elif sp.issparse(X):
-        kernels.load_sparse(X.data, X.indices, X.indptr, part.start, out)
-    elif X.flags.f_contiguous:
-        out[...] = X[:, part].T
+        rows, columns = np.arange(X.shape[0]), np.arange(part.start, part.stop)
+        kernels.take_sparse(X.data, X.indices, X.indptr, rows, columns, out.T)
     else:
-        kernels.load_dense(X, part.start, out)
+        out[...] = X[:, part].T
     return out
 
 

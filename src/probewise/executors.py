@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import logging
+import operator
 import signal
 import sys
 import threading
@@ -146,7 +147,7 @@ def _map_on(cluster: Any, function: Callable[[Any], Any], items: Iterable[Any], 
     """Send the function once, and then single items; joblib would send both with every item."""
     waiting: deque[Any] = deque()
     remaining = iter(items)
-    with cluster(_VersionedFunction(function)) as workers:
+    with cluster(partial(_call, __version__, function)) as workers:
         while True:
             waiting.extend(map(workers.submit, islice(remaining, max(0, AHEAD * workers.cores() - len(waiting)))))
             if not waiting:
@@ -154,21 +155,14 @@ def _map_on(cluster: Any, function: Callable[[Any], Any], items: Iterable[Any], 
             yield workers.result(waiting.popleft())
 
 
-@dataclass(frozen=True)
-class _VersionedFunction:
-    """A function for workers with the same version of this package."""
-
-    function: Callable[[Any], Any]
-    version: str = __version__
-
-
-def _call(versioned: _VersionedFunction, item: Any) -> Any:
-    if versioned.version != __version__:
+def _call(version: str, function: Callable[[Any], Any], item: Any) -> Any:
+    """Call the function on a worker, which must have the version of the caller."""
+    if version != __version__:
         raise ClusterError(
-            f"a worker of the cluster has probewise {__version__}, but this machine has {versioned.version}: "
+            f"a worker of the cluster has probewise {__version__}, but this machine has {version}: "
             "install the same version"
         )
-    return _pinned(versioned.function, item)
+    return _pinned(function, item)
 
 
 @dataclass(eq=False)
@@ -188,7 +182,7 @@ class _OnDask:
     again, because any worker gives the same result.
     """
 
-    def __init__(self, backend: Any, function: _VersionedFunction) -> None:
+    def __init__(self, backend: Any, function: Callable[[Any], Any]) -> None:
         self.client, self.function = backend.client, function
         self.address = self.client.scheduler.address
         self.first_patience = float(backend.wait_for_workers_timeout or PATIENCE)
@@ -238,7 +232,7 @@ class _OnDask:
         if self.client.status != "running":
             raise self._lost()
         submitted.function = self.scattered
-        submitted.future = self.client.submit(_call, self.scattered, submitted.item, pure=False)
+        submitted.future = self.client.submit(operator.call, self.scattered, submitted.item, pure=False)
         return submitted
 
     def _send_again(self, submitted: _Submitted, loss: Exception) -> None:

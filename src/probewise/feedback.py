@@ -257,10 +257,6 @@ def relevance_feedback(
     n_jobs : int or None, default=None
         Number of workers, each with a query at a time; it changes nothing but the times.
 
-    Returns
-    -------
-    FeedbackResult
-
     Notes
     -----
     Differences from the paper: it ranks rows by distance to the query (``ranked_by="distance"``), chooses the number of
@@ -287,9 +283,8 @@ def relevance_feedback(
     query_classes = classes if queries is None else _known_classes(queries, classes)
 
     random = random_of(random_state)
-    initial_rows = np.sort(
-        np.concatenate([random.choice(np.flatnonzero(y == label), initial, replace=False) for label in classes])
-    )
+    drawn = [random.choice(np.flatnonzero(y == label), initial, replace=False) for label in classes]
+    initial_rows = np.sort(np.concatenate(drawn))
     seeds = dict(zip(classes.tolist(), random.randint(2**31 - 1, size=len(classes)).tolist(), strict=True))
     options = {"selector": selector, "classifier": classifier, "ranked_by": ranked_by}
     search = partial(_search, X, y, options, initial_rows, rounds, returned)

@@ -177,9 +177,8 @@ def _as_files(pictures: Any, n_samples: int) -> Callable[[int], bytes]:
     def file(row: int) -> bytes:
         share = (np.nan_to_num(pictures[row].astype(np.float64), nan=low) - low) / ((high - low) or 1)
         lines = b"".join(b"\0" + line.tobytes() for line in np.rint(255 * share).astype(np.uint8))  # 0: no filter
-        header = struct.pack(
-            ">IIBBBBB", pictures.shape[2], pictures.shape[1], 8, 2 if pictures.ndim == 4 else 0, 0, 0, 0
-        )
+        kind = 2 if pictures.ndim == 4 else 0  # colors or gray
+        header = struct.pack(">IIBBBBB", pictures.shape[2], pictures.shape[1], 8, kind, 0, 0, 0)
         parts = ((b"IHDR", header), (b"IDAT", zlib.compress(lines)), (b"IEND", b""))
         return b"\x89PNG\r\n\x1a\n" + b"".join(chunk(*part) for part in parts)
 

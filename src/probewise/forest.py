@@ -88,14 +88,14 @@ class AdaptiveRandomForestClassifier(ClassifierMixin, BaseEstimator):
         if not is_whole(n_clusters, 1):
             raise ValueError(f"n_clusters={n_clusters!r} must be a whole number of at least 1, or None")
         random = random_of(self.random_state)
-        self.centroids_ = _cluster_centers(X[~is_positive], n_clusters, random)
+        self.centroids_ = np.unique(X[~is_positive], axis=0)
+        if len(self.centroids_) > n_clusters:
+            self.centroids_ = KMeans(n_clusters, random_state=random).fit(X[~is_positive]).cluster_centers_
         negative = self.classes_[self.classes_ != self.positive_]
-        self.forest_ = RandomForestClassifier(
-            self.n_estimators, max_features=self.max_features, n_jobs=self.n_jobs, random_state=random
-        ).fit(
-            np.concatenate([X[is_positive], self.centroids_]),
-            np.concatenate([y[is_positive], np.repeat(negative, len(self.centroids_))]),
-        )
+        rows = np.concatenate([X[is_positive], self.centroids_])
+        labels = np.concatenate([y[is_positive], np.repeat(negative, len(self.centroids_))])
+        options = {"max_features": self.max_features, "n_jobs": self.n_jobs, "random_state": random}
+        self.forest_ = RandomForestClassifier(self.n_estimators, **options).fit(rows, labels)
         return self
 
     def predict(self, X: Any) -> NDArray[Any]:
@@ -140,15 +140,5 @@ def _two_classes(y: NDArray[Any]) -> NDArray[Any]:
             f"{len(classes)} classes; make it one class against the rest"
         )
     if len(classes) < 2:
-        raise ValueError(
-            f"y contains only one class, {classes.tolist()[0]!r}: positive and negative samples are needed"
-        )
+        raise ValueError(f"y contains only one class, {classes.tolist()[0]!r}: positive and negative rows are needed")
     return classes
-
-
-def _cluster_centers(negatives: NDArray[Any], n_clusters: int, random: np.random.RandomState) -> NDArray[Any]:
-    """The k-means cluster centers, or the distinct rows if there are no more of them than clusters."""
-    distinct = np.unique(negatives, axis=0)
-    if len(distinct) <= n_clusters:
-        return distinct
-    return KMeans(n_clusters, random_state=random).fit(negatives).cluster_centers_

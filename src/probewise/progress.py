@@ -155,9 +155,8 @@ def live_line(verbose: Verbose) -> Iterator[Callable[[str], None] | None]:
     from rich.text import Text
 
     with _screen(verbose) as screen:
-        progress: RateLimited[str] = RateLimited(
-            screen.every, lambda line: screen.show(Text(line) if screen.takes_tables else line)
-        )
+        words = Text if screen.takes_tables else str
+        progress: RateLimited[str] = RateLimited(screen.every, lambda line: screen.show(words(line)))
         yield progress
         if callable(verbose):
             progress.finish()

@@ -121,9 +121,8 @@ class SFFS(Selector):
         block_size = usual_block_size(criterion, score)
         with live_line(self.verbose) as progress:
             evaluate = Evaluation(data.table.score_of_units(score), workers, rule, block_size, progress)
-            path, self.stop_reason_ = search(
-                evaluate, units.n_units, size, forward=self.direction == "forward", floating=self.floating
-            )
+            forward = self.direction == "forward"
+            path, self.stop_reason_ = search(evaluate, units.n_units, size, forward=forward, floating=self.floating)
         self.fit_arguments_ = data.arguments
         self.n_evaluations_ = evaluate.n_evaluations
         counts = np.zeros(units.n_units)
@@ -178,7 +177,7 @@ class Evaluation:
 
     def __call__(self, members: Members, features: list[int], *, adding: bool) -> NDArray[np.float64]:
         """J of ``members`` with, or without, each of the features, to 12 digits."""
-        function = partial(_plus_each if adding else _minus_each, self.score, members)
+        function = partial(_score_each, self.score, members, adding)
         batches = [features[batch] for batch in gen_batches(len(features), self.block_size)]
         values = []
         for batch_values in self.map(function, batches):
@@ -192,12 +191,9 @@ class Evaluation:
         return rounded(np.concatenate(values))
 
 
-def _plus_each(score: Any, members: Members, candidates: list[int]) -> NDArray[np.float64]:
-    return score(Subsets.of([[*members, candidate] for candidate in candidates]))
-
-
-def _minus_each(score: Any, members: Members, candidates: list[int]) -> NDArray[np.float64]:
-    return score(Subsets.of([[member for member in members if member != feature] for feature in candidates]))
+def _score_each(score: Any, members: Members, adding: bool, features: list[int]) -> NDArray[np.float64]:
+    """J of the members with, or without, each feature."""
+    return score(Subsets.of([[*members, f] if adding else [m for m in members if m != f] for f in features]))
 
 
 def search(

@@ -313,9 +313,7 @@ def _validated(subsets: Any, n_features: int, *, name: str = "subsets", least: i
     if not isinstance(n_features, int | np.integer) or isinstance(n_features, bool) or n_features < 1:
         raise ValueError(f"n_features={n_features!r} must be the number of features, a whole number of at least 1")
     if isinstance(subsets, str | Mapping) or not isinstance(subsets, Iterable):
-        raise ValueError(
-            f"{name} is a {type(subsets).__name__}: it must be a list of subsets or a boolean array of masks"
-        )
+        raise ValueError(f"{name} is a {type(subsets).__name__}: give a list of subsets or a boolean array of masks")
     parts = [_indices(subset, int(n_features), f"{name}[{k}]") for k, subset in enumerate(subsets)]
     if len(parts) < least:
         raise ValueError(f"{name} contains {len(parts)} subsets; at least {least} are needed")
@@ -345,9 +343,7 @@ def _indices(subset: Any, n_features: int, where: str) -> NDArray[np.int64]:
         )
     repeated = array[1:][array[1:] == array[:-1]]
     if len(repeated):
-        raise ValueError(
-            f"{where} contains the index {repeated[0]} more than once: a mask must be boolean, not 0 and 1"
-        )
+        raise ValueError(f"{where} contains the index {repeated[0]} more than once: a mask must be boolean, not 0 or 1")
     return array.astype(np.int64)
 
 

@@ -312,5 +312,5 @@ def test_separability_predicts_nothing():
 
 def test_an_empty_fold_is_refused():
     X, y = table()
-    with pytest.raises(ValueError, match="leaves no rows to train on, or none to test, in fold 1"):
+    with pytest.raises(ValueError, match="leaves no rows to train on, or to test, in fold 1"):
         KNN().bind(X, y, [(np.arange(60), np.arange(60, 120)), (np.arange(60), np.arange(0))])

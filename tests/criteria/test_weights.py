@@ -1,4 +1,4 @@
-"""Weights of rows count in the score, and in the fit of models that know them, as in scikit-learn."""
+"""Weights of rows count in the score, and in the fit of models that use them, as in scikit-learn."""
 
 import numpy as np
 import pytest
@@ -247,7 +247,7 @@ def test_they_can_turn_a_ranking(selector, criterion):
         assert chosen.get_support(indices=True).tolist() == [best]
 
 
-def test_a_ledger_knows_them(tmp_path):
+def test_a_ledger_with_other_weights_is_refused(tmp_path):
     X, y, weights = table()
     daf = DAF(stop=MaxProbes(40), random_state=0)
     for path, given in ((tmp_path / "with", weights), (tmp_path / "without", None)):

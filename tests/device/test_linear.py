@@ -144,7 +144,7 @@ def test_same_bits_twice_and_nothing_for_an_empty_batch(n_classes):
     assert len(device(np.empty(0, np.int32), np.zeros(1, np.int64))) == 0
 
 
-def test_a_subset_of_no_features_is_told_by_the_shares_of_the_classes():
+def test_an_empty_subset_predicts_the_shares_of_the_classes():
     X, y = table()
     bound, empty = Linear().bind(X, np.minimum(y, 1)), Subsets.of([[], [0], []])
     np.testing.assert_allclose(bound.to("cpu")(empty.indices, empty.offsets), bound(empty), atol=1e-12)

@@ -1,4 +1,4 @@
-"""Columns of any size and place beside each other: J as on the CPU, whose J is held against exact arithmetic."""
+"""Columns of very different scale and offset: J is that of the CPU, which is compared with exact arithmetic."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""How sure: intervals, chances and certificates have the properties they claim, and hold as often as they say."""
+"""Certainty: intervals, probabilities and certificates have the stated properties and hold as often as stated."""
 
 import sys
 from dataclasses import replace

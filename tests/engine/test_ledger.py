@@ -1,4 +1,4 @@
-"""The run on disk: whole after any crash, one owner at a time, and never another run's."""
+"""Ledgers: complete after any crash, one owner at a time, and other runs are refused."""
 
 import os
 import pickle
@@ -45,7 +45,7 @@ def test_every_bit_of_a_value_is_kept(tmp_path):
         ({"criterion": "KNN(5)"}, 'its criterion is "KNN\\(3\\)", not "KNN\\(5\\)"'),
     ],
 )
-def test_another_run_is_refused_and_unharmed(tmp_path, changed, words):
+def test_another_run_is_refused_and_unchanged(tmp_path, changed, words):
     path = tmp_path / "run"
     settings = {"seed": 7, "criterion": "KNN(3)"}
     with Ledger(path, settings) as ledger:
@@ -74,7 +74,7 @@ def test_a_second_owner_is_refused_at_once(tmp_path):
 
 
 @pytest.mark.parametrize("content", [b"a,b\n1,2\n" * 200, b"x"])
-def test_what_is_not_a_ledger_is_refused_and_unharmed(tmp_path, content):
+def test_other_files_are_refused_and_unchanged(tmp_path, content):
     path = tmp_path / "table.csv"
     path.write_bytes(content)
     with pytest.raises(LedgerError, match="not a Probewise ledger"):
@@ -134,7 +134,7 @@ def mutated(content, kind, rng):
 @pytest.mark.parametrize("place", ["file", "log of a killed process"])
 @pytest.mark.parametrize("kind", ["cut", "wiped", "one bit", "bits", "bits of the header"])
 def test_damage_is_an_error_or_a_true_beginning(tmp_path, kind, place):
-    """Never another kind of error, never another number."""
+    """Any other error, or another number, would be a bug."""
     values, settings, live = written(tmp_path / "whole")
     whole = (tmp_path / "whole").read_bytes()
     rng, outcomes = random.Random(f"{kind} {place}"), set()
@@ -202,7 +202,7 @@ def test_tables_of_another_shape_are_refused(tmp_path, sql):
         Ledger(tmp_path / "run")
 
 
-def test_settings_that_no_stack_can_hold(tmp_path):
+def test_deeply_nested_settings_are_refused(tmp_path):
     deep = "[" * 100_000
     Ledger(tmp_path / "run", {"seed": 7}).close()
     altered(
@@ -236,7 +236,7 @@ def test_failures_and_the_end_come_back(tmp_path):
     assert Ledger().stop_reason is None
 
 
-def test_what_is_no_number_is_not_kept(tmp_path):
+def test_values_that_are_not_finite_are_refused(tmp_path):
     with Ledger(tmp_path / "run", {}) as ledger:
         ledger.append([1.0], seconds=0)
         with pytest.raises(LedgerError, match="the block at probe 1 cannot be stored: J and seconds must be finite"):
@@ -245,7 +245,7 @@ def test_what_is_no_number_is_not_kept(tmp_path):
         assert again.values().tolist() == [1.0]
 
 
-def test_a_format_of_the_future_is_refused(tmp_path):
+def test_an_unknown_format_is_refused(tmp_path):
     path = tmp_path / "run"
     Ledger(path, {}).close()
     connection = sqlite3.connect(path)
@@ -286,7 +286,7 @@ def test_kill_9_in_the_middle_of_writing(tmp_path):
         assert ledger.values().tolist() == (np.arange(ledger.n_probes) / 3).tolist()
 
 
-def test_a_pickled_ledger_keeps_what_it_knows(tmp_path):
+def test_a_pickled_ledger_keeps_its_values(tmp_path):
     with Ledger(tmp_path / "run", {"seed": 1}) as ledger:
         ledger.append([1.0, 2.0], seconds=3.0)
         copy = pickle.loads(pickle.dumps(ledger))
@@ -294,7 +294,7 @@ def test_a_pickled_ledger_keeps_what_it_knows(tmp_path):
     assert copy.settings == {"seed": 1}
 
 
-def test_fingerprints_tell_data_apart():
+def test_fingerprints_distinguish_data():
     X = np.random.default_rng(0).standard_normal((50, 7))
     same = fingerprint(X)
     assert same == fingerprint(np.asfortranarray(X)) == fingerprint(X.copy())
@@ -326,7 +326,7 @@ def test_a_pipe_is_no_ledger(tmp_path):
 
 
 def test_a_ledger_that_may_not_be_written_is_read(tmp_path, monkeypatch):
-    """Also with what a kill -9 left beside it; nothing is changed, and its folder may be read-only."""
+    """Also with the write-ahead log of a killed run; nothing is changed, and its folder may be read-only."""
     path = tmp_path / "run.ledger"
     values, settings, live = written(path)
     killed = tmp_path / "killed"
@@ -344,7 +344,7 @@ def test_a_ledger_that_may_not_be_written_is_read(tmp_path, monkeypatch):
 
 
 def test_the_file_alone_holds_the_run_up_to_a_few_seconds_ago(tmp_path, monkeypatch):
-    """Who copies it without the file that SQLite keeps beside it loses little."""
+    """A copy without SQLite's write-ahead log loses little."""
     path, copy = tmp_path / "run.ledger", tmp_path / "copy.ledger"
 
     def copied():

@@ -310,7 +310,7 @@ def test_relative_change_and_coverage_stop_at_the_first_border_where_they_hold()
     assert naive.coverage(list(PLAN.draw(0, covered.tally.n_probes - 50)), 30) < 30
 
 
-def test_a_rule_that_is_a_game_over_before_it_starts(tmp_path):
+def test_a_rule_that_holds_at_the_start(tmp_path):
     with Ledger(tmp_path / "run", {}) as ledger:
         run(MaxProbes(500), ledger=ledger)
         shorter = run(MaxProbes(100), ledger=ledger)
@@ -318,7 +318,7 @@ def test_a_rule_that_is_a_game_over_before_it_starts(tmp_path):
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
-def test_ctrl_c_keeps_what_was_done(n_jobs):
+def test_ctrl_c_keeps_the_finished_probes(n_jobs):
     class Interrupt(Rule):
         def __call__(self, state):
             if state.n_probes >= 300:
@@ -335,7 +335,7 @@ def same_bits_but_reason(a, b):
     return a.tally.table.tobytes() == b.tally.table.tobytes() and a.tally.n_probes == b.tally.n_probes
 
 
-def test_ctrl_c_before_anything_was_done_is_an_interrupt():
+def test_ctrl_c_before_the_first_block_is_an_interrupt():
     def interrupted(subsets):
         raise KeyboardInterrupt
 
@@ -409,7 +409,7 @@ def test_the_map_is_lazy_and_in_order():
     assert len(taken) < 30
 
 
-def test_more_workers_than_a_machine_can_bear_are_not_started():
+def test_the_number_of_workers_is_limited():
     most = max(16, 2 * joblib.cpu_count())
     assert executors._n_workers(100_000) == most
     assert executors._n_workers(3) == 3
@@ -430,7 +430,7 @@ class _ExecutorManagerThread(threading.Thread):
         (threading.Thread, KeyError, True),
     ],
 )
-def test_only_what_lokys_thread_says_of_dropped_calls_is_unsaid(monkeypatch, thread, failure, is_said):
+def test_only_errors_of_canceled_calls_in_lokys_thread_are_hidden(monkeypatch, thread, failure, is_said):
     said = []
     monkeypatch.setattr(threading, "excepthook", lambda failed: said.append(failed.exc_type))
     usual = threading.excepthook

@@ -111,7 +111,7 @@ def test_pairs_are_drawn_equally_often():
     assert chi_square(counts, len(pairs) / 15) < 40
 
 
-def test_bernoulli_inclusion_is_as_asked():
+def test_bernoulli_inclusion_has_the_requested_share():
     plan = ProbePlan(300, inclusion=0.2, seed=9)
     subsets = plan.draw(0, 5_000)
     share = np.bincount(subsets.indices, minlength=300) / 5_000

@@ -45,7 +45,7 @@ def test_daf2_equals_the_twin(n, max_size):
     )
 
 
-def test_sizes_that_never_vary_take_in_their_neighbours():
+def test_sizes_that_never_vary_are_pooled_with_their_neighbors():
     subsets = Subsets.of([[0]] * 50 + [[0, 1]] * 50)
     values = np.array([1.0] * 50 + [0.0, 1.0] * 25)
     deviations = size_deviations([(subsets, values)], 2)

@@ -21,7 +21,7 @@ def table(n_rows=40, n_features=12, seed=0):
     return X, y
 
 
-def test_an_honest_score_is_made_of_folds_that_rank_anew():
+def test_a_nested_score_ranks_again_in_each_fold():
     X, y = table(60, 60)
     fitted = DAF(criterion=Linear(), stop=MaxProbes(200), random_state=0).fit(X, y)
     score = nested_score(fitted, X, y, repeats=1, shuffled=True)

@@ -197,7 +197,7 @@ THE_CLASS = {  # columns that tell all about it
 
 @pytest.mark.parametrize("make", [np.asarray, sp.csc_array], ids=["dense", "sparse"])
 @pytest.mark.parametrize("selector", [MRMR(1), MRMR(1, levels="mean"), JMI(1), CMIM(1)], ids=str)
-def test_a_column_that_tells_all_of_the_class_comes_first(selector, make):
+def test_a_column_that_determines_the_class_comes_first(selector, make):
     for name, column in THE_CLASS.items():
         y = (column > 0).astype(int) if name == "mostly zero" else CLASS
         y = (column > 1).astype(int) if name == "skewed" else y

@@ -1,4 +1,4 @@
-"""FSDD: equal to the literal equation, stable, invariant, and the same however the data come."""
+"""FSDD: equal to the literal equation, stable, invariant, and the same for every layout and type of data."""
 
 import itertools
 import pickle
@@ -196,7 +196,7 @@ def test_moments_add_in_any_order():
         whole + ClassMoments.of(X[:, :4], y, 3, serial)
 
 
-def test_one_class_at_a_time_and_classes_told_beforehand():
+def test_one_class_at_a_time_and_classes_given_in_advance():
     X, y = table()
     fitted = FSDD().partial_fit(X[y == 2], y[y == 2])
     assert np.isnan(fitted.scores_).all()

@@ -1,4 +1,4 @@
-"""ReliefF and RReliefF against their twins, on awkward data and real, and what must not change them."""
+"""ReliefF and RReliefF: equal to their twins on awkward and on real data, and what must not change their results."""
 
 from fractions import Fraction
 

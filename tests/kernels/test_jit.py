@@ -1,4 +1,4 @@
-"""Kernels are compiled once per machine, say so while they are, and come from the cache afterwards."""
+"""Kernels are compiled once per machine, with a notice, and come from the cache afterwards."""
 
 import os
 import subprocess

@@ -103,7 +103,7 @@ def test_pictures_keep_their_pixels():
         assert decoded(get(f"{address}picture/0")[1]).tolist() == [[0, 0], [0, 0]]
 
 
-def test_faults_are_said():
+def test_faults_are_reported():
     X = np.random.default_rng(0).normal(size=(6, 3))
     for shape in ((5, 2, 2), (6, 4), (6, 2, 2, 2)):
         with pytest.raises(ValueError, match=r"pictures has shape .* give \(6, height, width\)"):

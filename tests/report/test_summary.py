@@ -538,7 +538,7 @@ def test_a_hint_for_rare_classes():
     assert hint not in summarize(FSDD().fit(X, even), X, even)["verdict"][1]
 
 
-def test_equal_weights_of_classes_are_said():
+def test_equal_weights_of_classes_are_reported():
     X = np.random.default_rng(2).standard_normal((60, 8))
     for n_rare, is_said in ((5, True), (30, False)):
         tournament = Tournament(n_probes=40, random_state=0).fit(X, np.arange(60) < n_rare)

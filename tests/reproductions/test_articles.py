@@ -44,7 +44,7 @@ def test_every_number_in_an_article_has_a_source(paper):
 
 
 class Stored:
-    """What the sentences of an article are checked with."""
+    """Data with which the sentences of an article are checked."""
 
     def __init__(self, paper):
         self.outcome, self.folder = stored(paper), folder_of(paper)

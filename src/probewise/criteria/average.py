@@ -66,15 +66,13 @@ class Average(Criterion):
     def bind(
         self, X: Any, y: Any, cv: Any = 3, *, groups: Any = None, scoring: Any = None, sample_weight: Any = None
     ) -> BoundAverage:
-        if not len(self.parts):
+        if not len(self.parts) or not all(isinstance(part, Criterion) for part in self.parts):
             raise ParameterError(f"parts={self.parts!r}: give one or more criteria, such as (KNN(10), Linear())")
         options = {"groups": groups, "scoring": scoring}
         if sample_weight is not None:
             options["sample_weight"] = sample_weight
         bound: list[BoundCriterion] = []
         for part in self.parts:
-            if not isinstance(part, Criterion):
-                raise ParameterError(f"parts={self.parts!r}: give one or more criteria, such as (KNN(10), Linear())")
             bound.append(part.bind(X, y, cv, **options))
             folds = bound[-1].folds
             # All parts take the same splits: an iterator can be read once, and a splitter without a seed is random.

@@ -71,14 +71,7 @@ class Criterion(BaseEstimator):
         return getattr(self, "missing", None) is not None
 
     def bind(
-        self,
-        X: Any,
-        y: Any,
-        cv: Any = 3,
-        *,
-        groups: Any = None,
-        scoring: Any = None,
-        sample_weight: Any = None,
+        self, X: Any, y: Any, cv: Any = 3, *, groups: Any = None, scoring: Any = None, sample_weight: Any = None
     ) -> BoundCriterion:
         """The criterion bound to this data: a function of batches of subsets.
 
@@ -320,7 +313,13 @@ def _splits(cv: Any, y: NDArray[Any], is_classification: bool, groups: Any) -> S
         raise ParameterError(f"cv={cv!r} must be at least 2: a fold is tested by a model trained on the others")
     splitter = check_cv(cv, y, classifier=is_classification)
     if is_classification and isinstance(splitter, StratifiedKFold):
-        _require_rows_per_class(y, splitter.n_splits)
+        labels, counts = np.unique(y, return_counts=True)
+        if counts.min() < splitter.n_splits:
+            raise ParameterError(
+                f"class {labels[np.argmin(counts)]} has n_samples={counts.min()}, fewer than cv={splitter.n_splits} "
+                "folds: use a smaller cv, leave out or merge rare classes, or, if y is a quantity, use "
+                f"{FOR_QUANTITIES}"
+            )
     elif is_number and len(y) < cv:
         raise ParameterError(f"cv={cv!r} needs at least {cv} rows, n_samples={len(y)}: use a smaller cv")
     elif is_number and _are_sorted(y):
@@ -335,19 +334,8 @@ def _splits(cv: Any, y: NDArray[Any], is_classification: bool, groups: Any) -> S
         raise ParameterError(f"cv={cv!r} gives no split")
     for number, split in enumerate(splits):
         if not all(map(len, split)):
-            raise ParameterError(
-                f"cv={cv!r} leaves no rows to train on, or none to test, in fold {number}: use fewer folds"
-            )
+            raise ParameterError(f"cv={cv!r} leaves no rows to train on, or to test, in fold {number}: use fewer folds")
     return splits
-
-
-def _require_rows_per_class(y: NDArray[Any], n_splits: int) -> None:
-    labels, counts = np.unique(y, return_counts=True)
-    if counts.min() < n_splits:
-        raise ParameterError(
-            f"class {labels[np.argmin(counts)]} has n_samples={counts.min()}, fewer than cv={n_splits} folds: use a "
-            f"smaller cv, leave out or merge rare classes, or, if y is a quantity, use {FOR_QUANTITIES}"
-        )
 
 
 def require_trainable(splits: Sequence[Split], y: NDArray[Any], is_classification: bool, cause: str) -> None:

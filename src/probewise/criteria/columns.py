@@ -176,9 +176,9 @@ class FeatureMajor:
 
 
 def about_middles(X: Any) -> Any:
-    """Sparse X in CSC format; columns with mostly nonzero values far from 0 minus their median, or squares lose digits.
+    """Sparse X in CSC format, with the median subtracted from columns that are mostly far from 0.
 
-    The fit of a model with an intercept does not change.
+    Their squares would lose digits. The fit of a model with an intercept does not change.
     """
     X = canonical(X.tocsc())
     full = np.flatnonzero(2 * np.diff(X.indptr) > X.shape[0])

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from ..engine.probes import Subsets
-from ..kernels.device import count, find, free_cache
+from ..kernels.device import find
 from ..validation.errors import ParameterError
 from .base import BoundCriterion, Floats, Folds
 
@@ -67,14 +67,6 @@ class OnDevice:
                 self(subsets)
 
         threading.Thread(target=score_samples, daemon=True).start()
-
-    def free_cache(self) -> None:
-        """Return the memory of batches that have ended to the GPU, for other processes."""
-        free_cache()
-
-    @property
-    def n_devices(self) -> int:
-        return count(self.device)
 
     @property
     def scorer(self) -> Any:

@@ -126,13 +126,11 @@ class BoundKNN(BoundToColumns):
     def _scores(self, probes: Probes) -> Floats:
         XT, indices, offsets = probes
         columns, scores = self._with_extents(XT), np.empty(len(offsets) - 1)
+        how = self.layout, self.n_neighbors, self.targets, self.precision
         for part in self.scored_tests.pieces(len(scores)):
             predicted = np.empty((part.stop - part.start, len(self.scored_tests.truth)))
             own = indices, offsets[part.start : part.stop + 1]
-            n_exact = kernels.vote_probes(
-                columns, own, self.layout, self.n_neighbors, self.targets, self.precision, predicted
-            )
-            self.counts["exact"] += n_exact
+            self.counts["exact"] += kernels.vote_probes(columns, own, *how, predicted)
             self.counts["tests"] += predicted.size
             scores[part] = self.score(predicted)
         return scores
@@ -146,16 +144,14 @@ class BoundKNN(BoundToColumns):
         tests, trains, train = self.layout[:3]
         n_targets = self.target.n_targets
         probe = np.arange(len(subset), dtype=np.int32), np.array([0, len(subset)])
-        precision = np.array([np.finfo(np.float32).eps, np.finfo(np.float32).tiny], np.float32)
         for fold in range(len(self.folds.splits)):
             values[rows, places] = self.missing.fills[fold, which]
             XT = np.ascontiguousarray(values.T if self.XT.places is None else values.T[:, self.XT.places])
             tested = slice(tests[fold] - tests[0], tests[fold + 1] - tests[0])
             own = np.empty((1, n_targets * (tested.stop - tested.start)))
             layout = Layout(tests[fold : fold + 2], trains[fold : fold + 2], train, False, False)
-            kernels.vote_probes(
-                (XT, *kernels.extents(XT)), probe, layout, self.n_neighbors, self.targets, precision, own
-            )
+            columns = XT, *kernels.extents(XT)
+            kernels.vote_probes(columns, probe, layout, self.n_neighbors, self.targets, self.precision, own)
             predicted.reshape(n_targets, -1)[:, tested] = own.reshape(n_targets, -1)
         return float(self.score(predicted)[0])
 

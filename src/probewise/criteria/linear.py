@@ -40,16 +40,7 @@ class Linear(Criterion):
     alpha : float, default=1.0
         Penalty on the squared weights, above 0; in the units of the data, so scale columns of different units.
     task, missing
-        As in `KNN`.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_iris
-    >>> from probewise.criteria import Linear
-    >>> from probewise.engine.probes import Subsets
-    >>> X, y = load_iris(return_X_y=True)
-    >>> Linear(alpha=1.0).bind(X, y, cv=3)(Subsets.of([[1], [0, 1, 2, 3]])).round(3)
-    array([0.56 , 0.813])
+        As in `KNN`, which has an example.
     """
 
     streams = True
@@ -150,17 +141,13 @@ class BoundLinear(BoundToColumns):
     def _predict_by_sums(self, subsets: Subsets, predicted: Floats, are_sure: NDArray[np.bool_]) -> None:
         borders, tests, X = self.folds.borders, self._tests_for_kernels, self.columns.X
         if self.columns.is_sparse:
-            ridge_sums.predict_sparse(
-                (X.data, X.indices, X.indptr), self.columns.place, subsets.indices, subsets.offsets, borders, self.fit,
-                tests, predicted, are_sure,
-            )  # fmt: skip
+            probes = (X.data, X.indices, X.indptr), self.columns.place, subsets.indices, subsets.offsets
+            ridge_sums.predict_sparse(*probes, borders, self.fit, tests, predicted, are_sure)
             return
         for part, XT, indices, offsets in self.XT.batches(subsets):
             features = subsets.indices[subsets.offsets[part.start] : subsets.offsets[part.stop]]
-            ridge_sums.predict_tall(
-                XT, indices, features, offsets, self.moments, borders, self.alpha, tests, predicted[part],
-                are_sure[part],
-            )  # fmt: skip
+            columns = XT, indices, features, offsets
+            ridge_sums.predict_tall(*columns, self.moments, borders, self.alpha, tests, predicted[part], are_sure[part])
 
     def _score_filled(self, subset: NDArray[np.int32]) -> float:
         """J of a subset with missing values, which each fold fills differently; NaN if too few digits are left."""

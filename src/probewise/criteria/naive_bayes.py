@@ -56,15 +56,6 @@ class NaiveBayes(Criterion):
     The test rows and the moments of all features are stored in float64 if they take at most 1 GiB (``MEMORY_LIMIT``).
     For larger tables the moments of the features of a batch of probes are computed for that batch; J is the same to
     the bit. Sparse X stays sparse: only stored values are visited, except with ``cv="loo"``.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_iris
-    >>> from probewise.criteria import NaiveBayes
-    >>> from probewise.engine.probes import Subsets
-    >>> X, y = load_iris(return_X_y=True)
-    >>> NaiveBayes().bind(X, y, cv=3)(Subsets.of([[0, 1], [2], [2, 3]])).round(3)
-    array([0.793, 0.953, 0.96 ])
     """
 
     block_size = 100

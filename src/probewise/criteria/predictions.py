@@ -76,9 +76,8 @@ class PredictionScorer:
 
 def require_score_for(target: Target, scoring: Any, advice: str = "") -> None:
     """Refuse a name that scikit-learn does not know, a score for numbers if y has classes, and the reverse."""
-    if isinstance(scoring, str) and (
-        scoring not in get_scorer_names() or bool(FOR_NUMBERS.search(scoring)) == target.is_classification
-    ):
+    is_name = isinstance(scoring, str)
+    if is_name and (scoring not in get_scorer_names() or bool(FOR_NUMBERS.search(scoring)) == target.is_classification):
         kind = "classes" if target.is_classification else "numbers"
         advice = advice or f" is not a score for {kind} that scikit-learn knows"
         raise ParameterError(f"scoring={scoring!r}{advice}")

@@ -47,16 +47,6 @@ class Scorer(Criterion):
     -----
     ``sample_weight`` is passed to the estimator's ``fit`` (of a pipeline, to its last step) and to the score if they
     take it; one of them must.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_iris
-    >>> from sklearn.naive_bayes import GaussianNB
-    >>> from probewise.criteria import Scorer
-    >>> from probewise.engine.probes import Subsets
-    >>> X, y = load_iris(return_X_y=True)
-    >>> Scorer(GaussianNB()).bind(X, y, cv=3)(Subsets.of([[2], [2, 3]])).round(3)
-    array([0.953, 0.96 ])
     """
 
     block_size = 5

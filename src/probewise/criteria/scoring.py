@@ -219,9 +219,7 @@ def _require_weight(weights: Floats, folds: Folds) -> None:
         raise ParameterError("sample_weight is above 0 for fewer than two rows, and cv='loo' needs two")
     for rows, name in _sides(folds):
         if not weights[rows].sum() > 0:
-            raise ParameterError(
-                f"sample_weight is 0 for all {name}: leave those rows out, or use fewer or stratified folds"
-            )
+            raise ParameterError(f"sample_weight is 0 for all {name}: leave them out, or use fewer or stratified folds")
 
 
 def _require_both_classes(name: str, target: Target, folds: Folds, weights: Floats) -> None:

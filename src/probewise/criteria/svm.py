@@ -58,15 +58,6 @@ class SVM(Criterion):
     ----------
     P. Somol, J. Grim, research report 2295, UTIA, 2011, section V: parameters chosen "only once per trial on the
     training data part with all features".
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_iris
-    >>> from probewise.criteria import SVM
-    >>> from probewise.engine.probes import Subsets
-    >>> X, y = load_iris(return_X_y=True)
-    >>> SVM("rbf").bind(X, y, cv=3)(Subsets.of([[0, 1], [0, 1, 2, 3]])).round(3)
-    array([0.8 , 0.96])
     """
 
     block_size = Scorer.block_size

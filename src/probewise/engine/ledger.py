@@ -9,7 +9,7 @@ import sqlite3
 import time
 from array import array
 from bisect import bisect_left
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -31,7 +31,6 @@ BLOCKS_TABLE = (
     "CREATE TABLE blocks (start INTEGER PRIMARY KEY, seconds REAL NOT NULL, j BLOB NOT NULL, failures TEXT, "
     "checksum INTEGER NOT NULL)"
 )
-INSERT_BLOCK = "INSERT INTO blocks VALUES (?, ?, ?, ?, ?)"
 CHECKSUM, STOPPED = "checksum", "stopped"
 CHECKPOINT_SECONDS = 10.0
 NOT_A_DATABASE = 26  # SQLITE_NOTADB
@@ -41,10 +40,6 @@ JsonValues = Mapping[str, Any]
 
 class LedgerError(ParameterError):
     """The ledger cannot be used: it belongs to another run, is in use or damaged, or is not a ledger."""
-
-
-class LedgerInUse(LedgerError):
-    """Another process or thread has the ledger open."""
 
 
 class LedgerWriteError(LedgerError):
@@ -132,8 +127,13 @@ class Ledger:
         block = np.ascontiguousarray(values, dtype="<f8")
         if self._connection is not None:
             text = None if failures is None else json.dumps(asdict(failures))
+            row = self.n_probes, float(seconds), block.tobytes(), text
+            if (checksum := block_checksum(*row)) < 0:
+                raise LedgerError(
+                    f"the block at probe {row[0]:,} cannot be stored: J and seconds must be finite numbers"
+                )
             try:
-                _write_block(self._connection, (self.n_probes, float(seconds), block.tobytes(), text))
+                self._connection.execute("INSERT INTO blocks VALUES (?, ?, ?, ?, ?)", (*row, checksum))
             except sqlite3.Error as error:
                 raise LedgerWriteError(
                     f"the ledger {self.path} cannot be written ({error}); it has {self.n_probes:,} probes: free "
@@ -216,7 +216,10 @@ class Ledger:
         connection.execute("PRAGMA synchronous = NORMAL")
         connection.execute("BEGIN EXCLUSIVE")  # keeps the lock until closed, and creates all tables or none
         if not has_tables:
-            _create(connection, {**(settings or {}), **notes})
+            identity = f"PRAGMA application_id = {APPLICATION_ID}", f"PRAGMA user_version = {FORMAT}"
+            for statement in (*identity, SETTINGS_TABLE, BLOCKS_TABLE):
+                connection.execute(statement)
+            _write_settings(connection, _as_rows({**(settings or {}), **notes}))
         self._require_format(connection)
         stored = self._read_settings(connection)
         connection.execute("COMMIT")
@@ -248,13 +251,11 @@ class Ledger:
     def _refuse_another_run(self, stored: dict[str, Any], requested: dict[str, Any]) -> None:
         different = [name for name in requested if stored.get(name) != requested[name]]
         if different:
-            parts = [
-                f"its {name} is {_shortened(stored.get(name))}, not {_shortened(requested[name])}" for name in different
-            ]
             remedy = ". Use the same data and settings to resume that run, or choose another file."
             if "#" in str(requested.get("criterion")) and {"criterion", "scoring"} & {*different}:
                 remedy += " A function is identified by its name: see Function(f, name=...)."
-            raise LedgerError(f"the ledger {self.path} holds another run: {'; '.join(parts)}{remedy}")
+            differences = in_words(different, stored, requested)
+            raise LedgerError(f"the ledger {self.path} holds another run: {differences}{remedy}")
 
     def _read(self, connection: sqlite3.Connection) -> None:
         blocks = connection.execute("SELECT start, seconds, j, failures, checksum FROM blocks ORDER BY start")
@@ -279,9 +280,7 @@ class Ledger:
             raise self._damaged("its settings cannot be read") from error
 
     def _damaged(self, reason: str) -> LedgerError:
-        return LedgerError(
-            f"the ledger {self.path} is damaged: {reason}; restore a copy, or start again with another file"
-        )
+        return LedgerError(f"the ledger {self.path} is damaged: {reason}; restore a copy, or use another file")
 
     @contextmanager
     def _sqlite_errors_explained(self) -> Iterator[None]:
@@ -289,9 +288,8 @@ class Ledger:
             yield
         except sqlite3.OperationalError as error:
             if "locked" in str(error):
-                raise LedgerInUse(
-                    f"the ledger {self.path} is in use by another process: wait for it or choose another file"
-                ) from error
+                in_use = f"the ledger {self.path} is in use by another process"
+                raise LedgerError(f"{in_use}: wait for it or choose another file") from error
             raise LedgerError(f"the ledger {self.path} cannot be written or read: {error}") from error
         except sqlite3.Error as error:
             if error.sqlite_errorcode == NOT_A_DATABASE:
@@ -320,14 +318,6 @@ def _first_bytes(path: Path) -> bytes:
         return file.read(16)
 
 
-def _create(connection: sqlite3.Connection, settings: JsonValues) -> None:
-    connection.execute(f"PRAGMA application_id = {APPLICATION_ID}")
-    connection.execute(f"PRAGMA user_version = {FORMAT}")
-    connection.execute(SETTINGS_TABLE)
-    connection.execute(BLOCKS_TABLE)
-    _write_settings(connection, _as_rows(settings))
-
-
 def _as_rows(settings: JsonValues) -> dict[str, str]:
     rows = {name: json.dumps(value) for name, value in settings.items()}
     return {**rows, CHECKSUM: settings_digest(rows)}
@@ -337,13 +327,8 @@ def _write_settings(connection: sqlite3.Connection, rows: Mapping[str, str]) -> 
     connection.executemany("INSERT OR REPLACE INTO settings VALUES (?, ?)", list(rows.items()))
 
 
-def _write_block(connection: sqlite3.Connection, block: tuple[int, float, bytes, str | None]) -> None:
-    checksum = block_checksum(*block)
-    if checksum < 0:
-        raise LedgerError(f"the block at probe {block[0]:,} cannot be stored: J and seconds must be finite numbers")
-    connection.execute(INSERT_BLOCK, (*block, checksum))
-
-
-def _shortened(value: Any) -> str:
-    text = json.dumps(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."
+def in_words(names: Sequence[str], stored: JsonValues, requested: JsonValues) -> str:
+    """How two settings of these names differ, for an error message."""
+    texts = [[json.dumps(values.get(name)) for values in (stored, requested)] for name in names]
+    shown = [[text if len(text) <= 60 else f"{text[:57]}..." for text in pair] for pair in texts]
+    return "; ".join(f"its {name} is {one}, not {other}" for name, (one, other) in zip(names, shown, strict=True))

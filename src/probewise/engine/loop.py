@@ -84,7 +84,11 @@ def run_probes(
         raise ValueError(f"block_size={block_size} must divide check_every={check_every}")
     ledger = Ledger() if ledger is None else ledger
     if ledger.failures is not None and ledger.failures.error_score != error_score:
-        _refuse_another_error_score(ledger, error_score)
+        stored, requested = ledger.failures.error_score, "raise" if error_score is None else error_score
+        raise LedgerError(
+            f"the ledger {ledger.path} holds failed probes: its error_score is {stored!r}, not {requested!r}. "
+            "Use the same error_score to resume the run, or choose another file."
+        )
     watch = stop.watch | {VALUE} if progress else stop.watch
     options: dict[str, Any] = {"block_size": block_size, "check_every": check_every, "schedule": schedule}
     stats = RunningStats(plan, ledger, watch=watch, **options)
@@ -120,15 +124,6 @@ def run_probes(
     tally = stats.whole.view()  # not written to any more
     settings = Settings.of_features(plan.n_features) if settings is None else settings
     return Run(stats.plan, ledger, tally, settings, reason, interruption is not None)
-
-
-def _refuse_another_error_score(ledger: Ledger, error_score: float | None) -> None:
-    assert ledger.failures is not None
-    stored, requested = ledger.failures.error_score, "raise" if error_score is None else error_score
-    raise LedgerError(
-        f"the ledger {ledger.path} holds failed probes: its error_score is {stored!r}, not {requested!r}. "
-        "Use the same error_score to resume the run, or choose another file."
-    )
 
 
 def _with_failures(scored: Scored, error_score: float | None) -> tuple[Floats, Failures]:

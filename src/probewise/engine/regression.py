@@ -113,9 +113,7 @@ class Design:
         for read in self.read:
             probed[read.probed] = True
         self.column_of, shared_by = np.empty(self.plan.n_features, np.int32), np.ones(self.plan.n_features)
-        self.n_columns = kernels.number_columns(
-            plan.last_rounds(), probed, len(self.plan.rounds), self.column_of, shared_by
-        )
+        self.n_columns = kernels.number_columns(plan.last_rounds(), probed, len(plan.rounds), self.column_of, shared_by)
         self.shared_by = shared_by[: self.n_columns[0]]
         self.roots = np.sqrt(self.shared_by)
         self.n_active = np.array([len(part.active) for part in self.plan.rounds])
@@ -252,9 +250,8 @@ class Design:
             w = None
             for number in range(len(PENALTIES) - 1, -1, -1):
                 w = self.solve(PENALTIES[number] * self.unit * (PENALTY_FOLDS - 1) / PENALTY_FOLDS, w)
-                errors[number] += float(
-                    all_weights[fold == left_out] @ (self.values - self.times(w))[fold == left_out] ** 2
-                )
+                residuals = (self.values - self.times(w))[fold == left_out]
+                errors[number] += float(all_weights[fold == left_out] @ residuals**2)
         self.weights = all_weights
         return PENALTIES[int(np.argmin(errors))]
 

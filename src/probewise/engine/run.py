@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
@@ -157,7 +157,7 @@ class Run:
     # ---- certainty
 
     def certainty(self, coefficient: str | None = None) -> Certainty:
-        """Confidence intervals of scores and ranks, and the probability of each feature to be in the true top k.
+        """Confidence intervals of scores and ranks, and the probability that each feature is in the true top k.
 
         They describe other random probes of the same rows, not new samples: the truth is what infinitely many probes of
         these rows would give. Features that were not probed, or dropped before the last round, are NaN; features of a
@@ -183,15 +183,15 @@ class Run:
     def looks(self, *, check_every: int | None = None, tops: Sequence[int] = ()) -> list[Look]:
         """C, C2 and the agreement of two halves on the top features, at every look or every ``check_every`` probes."""
         first_plan = replace(self.plan, later=()) if isinstance(self.plan, TournamentPlan) else self.plan
-        stats = RunningStats(
-            first_plan,
-            self.ledger,
-            block_size=self.settings.block_size,
-            check_every=check_every or self.settings.check_every,
-            watch=frozenset({ORDER, VALUE, *tops}),
-            schedule=self.settings.schedule,
-        )
-        return list(stats.every_look())
+        sizes = {"block_size": self.settings.block_size, "check_every": check_every or self.settings.check_every}
+        watch: Watch = frozenset({ORDER, VALUE, *tops})
+        stats = RunningStats(first_plan, self.ledger, **sizes, watch=watch, schedule=self.settings.schedule)
+        looks = list[Look]()
+        while stats.n_known < self.ledger.n_probes:
+            stats.update()
+            if stats.n_known % stats.check_every == 0:
+                looks.append(stats.looks[-1])
+        return looks
 
     @cached_property
     def history(self) -> dict[str, NDArray[Any]]:
@@ -238,13 +238,6 @@ class RunningStats:
         while self.n_known < self.ledger.n_probes:
             self.update()
         return self.state()
-
-    def every_look(self) -> Iterator[Look]:
-        """Replay the ledger and yield every look."""
-        while self.n_known < self.ledger.n_probes:
-            self.update()
-            if self.n_known % self.check_every == 0:
-                yield self.looks[-1]
 
     def update(self, subsets: Subsets | None = None) -> State:
         """Add the probes of the next block (drawn again unless passed), and look where a look is due."""

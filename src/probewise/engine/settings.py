@@ -177,9 +177,7 @@ class Settings:
         try:
             return cls(**_read(stored))
         except DAMAGE as error:
-            raise LedgerError(
-                f"the ledger {ledger.path} is damaged: its settings are impossible; restore a copy"
-            ) from error
+            raise LedgerError(f"{ledger.path} is damaged: its settings are impossible; restore a copy") from error
 
 
 def saved_settings(path: str | PathLike[str] | None) -> Settings | None:

@@ -16,6 +16,7 @@ Floats = NDArray[np.float64]
 COEFFICIENTS = ("daf0", "daf1", "daf2", "daf0_centered", "daf2_centered", "regression")
 FEATURES_PER_PIECE = 2**16
 BATCH_PROBES, BATCH_FEATURES = 4096, 2**25  # limits of a batch of a replay
+MIN_PROBES_PER_DEVIATION = 30
 MIN_PROBES_PER_MEAN = 20  # neighboring sizes share a mean until they have this many probes together
 
 
@@ -196,12 +197,10 @@ def size_scaled_tally(plan: ProbePlan, ledger: Ledger, *, centered: bool = False
     return Tally.over(((subsets, values / deviations[subsets.sizes]) for subsets, values in probes), plan.n_features)
 
 
-def size_deviations(
-    batches: Iterable[tuple[Subsets, Floats]], largest: int, *, shift: float = 0.0, min_probes: int = 30
-) -> Floats:
+def size_deviations(batches: Iterable[tuple[Subsets, Floats]], largest: int, *, shift: float = 0.0) -> Floats:
     """Standard deviation sigma(d) of J over probes of size d (2011, eq. 12), for d = 0..largest; 1 if J never varies.
 
-    A size with fewer than ``min_probes`` probes is pooled with neighboring sizes on both sides.
+    A size with fewer than 30 probes is pooled with neighboring sizes on both sides.
     """
     table = np.zeros((largest + 1, 3))
     for subsets, values in batches:
@@ -221,7 +220,7 @@ def size_deviations(
     while np.any(low < high):
         middle = (low + high) // 2
         pooled = pool(middle)
-        enough = (pooled.count >= min_probes) & (pooled.variance > usable)
+        enough = (pooled.count >= MIN_PROBES_PER_DEVIATION) & (pooled.variance > usable)
         low, high = np.where(enough, low, np.minimum(middle + 1, high)), np.where(enough, middle, high)
     deviations = np.ones(largest + 1)
     pooled_deviations = np.sqrt(pool(high).variance)

@@ -7,7 +7,7 @@ of the matrix that the criterion sees.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -118,19 +118,11 @@ class UnitTable:
         """Turn a criterion bound to the matrix into a function of subsets of units."""
         if not len(self.kept) and np.array_equal(self.columns.indices, np.arange(self.units.n_units)):
             return score
-        return UnitScore(score, self.columns, self.kept)
+        return partial(_score_of_units, score, self.columns, self.kept)
 
 
-@dataclass(frozen=True, eq=False)
-class UnitScore:
-    """A criterion bound to a matrix, as a function of subsets of units."""
-
-    score: Any
-    columns: Subsets
-    kept: Columns
-
-    def __call__(self, subsets: Subsets) -> Any:
-        return self.score(expanded(subsets, self.columns, self.kept))
+def _score_of_units(score: Any, columns: Subsets, kept: Columns, subsets: Subsets) -> Any:
+    return score(expanded(subsets, columns, kept))
 
 
 def unit_table(

@@ -150,11 +150,6 @@ def nested_score(
         Group and weight of each row, as in ``fit``.
     adjust : array, data frame or None, default=None
         As in `size_curve`; `adjusted_scores` compares the result with models of the covariates.
-
-    Returns
-    -------
-    NestedScore
-        With ``mean``, ``std_error``, ``guess`` and ``beats_guessing``.
     """
     if y is None:
         raise ValueError("y=None: the score needs a target to predict")
@@ -369,11 +364,6 @@ def selection_frequency(
         Number of divisions into two halves, each of which takes two runs. None: 5 for up to 500 rows, else 2.
     groups, sample_weight, adjust : array-like or None, default=None
         Group, weight and covariates of each row, as in ``fit``. Rows of one group are in the same half.
-
-    Returns
-    -------
-    SelectionFrequency
-        With ``frequencies``, ``shared`` and ``stability``.
     """
     warn_if_groups_missing(selector, groups)
     check_is_fitted(selector, "ranking_")

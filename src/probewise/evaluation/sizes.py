@@ -181,11 +181,6 @@ def size_curve(
         Number of probes of each nested ranking; None: as many as the selector used.
     seed : int, default=0
         Seed of the folds.
-
-    Returns
-    -------
-    SizeCurve
-        With the best and the suggested size.
     """
     warn_if_groups_missing(selector, groups)
     check_is_fitted(selector, "ranking_")

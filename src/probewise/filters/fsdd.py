@@ -252,9 +252,7 @@ class ClassMoments:
 
     def __add__(self, other: ClassMoments) -> ClassMoments:
         if self.offsets.shape != other.offsets.shape:
-            raise ValueError(
-                f"moments of {self.offsets.shape} and {other.offsets.shape} classes and features cannot be added"
-            )
+            raise ValueError(f"moments of shapes {self.offsets.shape} and {other.offsets.shape} cannot be added")
         origins = np.where(self.counts.any(axis=0), self.origins, other.origins)
         counts = self.counts + other.counts
         share = other.counts / np.maximum(counts, 1)

@@ -40,7 +40,7 @@ def convert_table(
 
     `read_table` and ``np.load(out, mmap_mode="r")`` map such a file and read only the columns that are used. Parquet
     files, and Arrow files that are not streams, are converted in groups of columns of 4 million values; files of other
-    formats are loaded as a whole.
+    formats are loaded as a whole. Returns the numbers of rows and columns written.
 
     Parameters
     ----------
@@ -58,11 +58,6 @@ def convert_table(
         Whether existing files are overwritten.
     progress : callable, default=None
         Called with a line of text from time to time.
-
-    Returns
-    -------
-    tuple of int
-        Number of rows and columns written.
     """
     path, out = local_path(path), Path(out)
     _require_output(path, out, force=force)

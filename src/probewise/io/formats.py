@@ -300,9 +300,7 @@ def _read_npz(path: Path) -> MatrixSource:
     if names is not None and len(names) != X.shape[1]:
         raise TableError(f"{path} contains {len(names):,} feature_names for {X.shape[1]:,} columns of X")
     class_names = arrays.pop("class_names", None)
-    extra = {
-        name: _with_class_names(array, class_names) for name, array in arrays.items() if array.shape == X.shape[:1]
-    }
+    extra = {name: _with_class_names(part, class_names) for name, part in arrays.items() if part.shape == X.shape[:1]}
     if "y" in arrays and "y" not in extra:
         raise TableError(f"y in {path} has shape {arrays['y'].shape} and X has shape {X.shape}: give one value per row")
     columns = numbered_names(path, 0, X.shape[1]) if names is None else list(map(str, names))

@@ -111,9 +111,7 @@ def _read_sidecar(path: Path, X: NDArray[Any]) -> Sidecar:
         if target is not None and target not in columns:
             raise ValueError("it does not contain the target it names")
     except SIDECAR_ERRORS as error:
-        raise TableError(
-            f"{path} does not match its .npy file: {first_line(error)}; convert the table again"
-        ) from error
+        raise TableError(f"{path} does not match its .npy file: {first_line(error)}; convert it again") from error
     return Sidecar(names, columns, target)
 
 

@@ -92,10 +92,6 @@ def read_table(
     progress : callable, default=None
         Called with a line of text from time to time while a large text file is read.
 
-    Returns
-    -------
-    Table
-
     Notes
     -----
     An NPZ file contains X, or data, indices, indptr and shape of a CSR matrix; y; and optionally feature_names and
@@ -193,7 +189,9 @@ def _read_by_columns(path: Path, request: _Request) -> Table:
     if not features:
         besides = "" if target is None else f" besides the target {source.names[target]!r}"
         raise TableError(f"{path} has no columns{besides}: is the separator right?")
-    categorical = _categorical_columns(features, source, request)
+    categorical = [source.column_index(name, "categorical") for name in request.categorical_features]
+    if bad := [source.names[index] for index in categorical if index not in features]:
+        raise TableError(f"column {bad[0]!r} cannot be categorical: it is the target, ignored, or not a feature")
     notes = source.notes
     if request.id_column is None:
         id_index = _guess_id_column(source, [index for index in features if index not in categorical])
@@ -289,14 +287,6 @@ def _from_second_file(
                 "rows (features_in='rows')"
             ) from None
         raise
-
-
-def _categorical_columns(features: list[int], source: Source, request: _Request) -> list[int]:
-    columns = [source.column_index(name, "categorical") for name in request.categorical_features]
-    for name, index in zip(request.categorical_features, columns, strict=True):
-        if index not in features:
-            raise TableError(f"column {name!r} cannot be categorical: it is the target, ignored, or not a feature")
-    return columns
 
 
 def _with_codes(source: Source, features: list[int], categorical: list[int]) -> tuple[Any, dict[int, list[str]]]:

@@ -250,7 +250,9 @@ def typed_column(text: pl.Series, decimal: str = ".") -> pl.Series:
     for dtype in (pl.Int64,) if is_long else (pl.Int64, pl.Float64):
         numbers = with_decimal_point(values, decimal).cast(dtype, strict=False)
         if numbers.null_count() == values.null_count():
-            return values if _differ_only_as_text(values, numbers) else numbers
+            # Cells such as 01234 and 1234 are the same number but different codes.
+            has_leading_zero = values.str.contains(r"^[+-]?0[0-9]").any()
+            return values if has_leading_zero and numbers.n_unique() < values.n_unique() else numbers
     if lower.filter(values.is_not_null()).is_in(["true", "false"]).all():
         return (lower == "true").set(values.is_null(), None).alias(text.name)
     return text.set(lower.is_in(MISSING_LABELS), None)
@@ -282,12 +284,6 @@ def are_ids(text: pl.Series) -> bool:
     numbers = lower.str.replace(",", ".", literal=True).cast(pl.Float64, strict=False)
     is_hexadecimal = bool(lower.str.contains(f"^{HEXADECIMAL.pattern}$").all())
     return not (numbers.is_not_null().all() if is_hexadecimal else numbers.is_not_null().any())
-
-
-def _differ_only_as_text(values: pl.Series, numbers: pl.Series) -> bool:
-    """Whether some cells, such as 01234 and 1234, are the same number but different codes."""
-    has_leading_zero = values.str.contains(r"^[+-]?0[0-9]")
-    return bool(has_leading_zero.any() and numbers.n_unique() < values.n_unique())
 
 
 def as_float(cell: str, decimal: str = ".") -> float | None:

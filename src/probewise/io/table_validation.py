@@ -129,9 +129,8 @@ def _validated_target(target: pl.Series, row_in_words: RowInWords) -> NDArray[An
 def _validated_survival(time: NDArray[Any], event: pl.Series, target: str, row_in_words: RowInWords) -> NDArray[Any]:
     """Events and times as a structured array."""
     remedy = "give 1 or true where the event happened, and 0 or false where the row is censored"
-    values = (
-        event.cast(pl.Float64, strict=False).to_numpy() if event.dtype != pl.String else np.full(len(event), np.nan)
-    )
+    is_text = event.dtype == pl.String
+    values = np.full(len(event), np.nan) if is_text else event.cast(pl.Float64, strict=False).to_numpy()
     _require_none(~np.isin(values, (0, 1)), f"event={event.name!r} is neither 1 nor 0", row_in_words, remedy)
     if time.dtype.kind not in "iuf":
         raise TableError(f"the target {target!r} has to hold the times of event={event.name!r}: give numbers")
@@ -205,9 +204,8 @@ def validated_table(rows: Rows, names: list[str], *, allow_missing: bool, drop_u
     y, event = _validated_target(rows.target, row_in_words), rows.by_role.get("event")
     if event is not None:
         y = _validated_survival(y, event, rows.target.name, row_in_words)
-    by_role: dict[str, Any] = {
-        role: VALIDATORS[role](column, row_in_words) for role, column in rows.by_role.items() if role in VALIDATORS
-    }
+    validated = [role for role in rows.by_role if role in VALIDATORS]
+    by_role: dict[str, Any] = {role: VALIDATORS[role](rows.by_role[role], row_in_words) for role in validated}
     covariates = [column for role, column in rows.by_role.items() if role.startswith(COVARIATE)]
     adjust = pl.DataFrame(covariates) if covariates else None
     ids = None if rows.ids is None else np.array(rows.ids)

@@ -1,4 +1,4 @@
-"""Gathering of columns from a wide matrix: the columns of a subset, or a range of columns."""
+"""Gathering of the columns of a subset from a wide matrix."""
 
 import numpy as np
 
@@ -24,24 +24,3 @@ def take_sparse(data, indices, indptr, position_of, columns, out):
     for k in range(len(columns)):
         for position in range(indptr[columns[k]], indptr[columns[k] + 1]):
             out[position_of[indices[position]], k] += data[position]
-
-
-@njit_cached
-def load_dense(matrix, start, out):
-    """out[c] = column start + c of a matrix."""
-    n_columns, n = out.shape
-    for i in range(n):
-        values = matrix[i]
-        for c in range(n_columns):
-            out[c, i] = values[start + c]
-
-
-@njit_cached
-def load_sparse(data, indices, indptr, start, out):
-    """`load_dense` for a CSC matrix."""
-    for c in range(out.shape[0]):
-        values = out[c]
-        for i in range(len(values)):
-            values[i] = 0.0
-        for position in range(indptr[start + c], indptr[start + c + 1]):
-            values[indices[position]] += data[position]

@@ -114,7 +114,7 @@ def solve(L, sides):
 
 @njit_helper
 def ridge_weights(scatter, alpha, sides):
-    """Every line x of sides becomes (scatter + alpha I)^-1 x; scatter is overwritten. Are the pivots large enough?"""
+    """Every line x of sides becomes (scatter + alpha I)^-1 x; scatter is overwritten. False if a pivot is too small."""
     scale = np.empty(len(scatter))
     L, least = scaled_factor(scatter, alpha, scale)
     if not least >= LEAST_PIVOT:

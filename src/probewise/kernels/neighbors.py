@@ -143,7 +143,7 @@ def _error(n_features, scale, n_keys, precision):
 
 @njit_helper
 def find_neighbors(subset, folds, keys, keepers, k, work, near, apart):
-    """The k nearest rows of each test, and lower bounds of their squared distances; how many tests were left open?
+    """Find the k nearest rows of each test, with lower bounds of squared distances; return how many tests stayed open.
 
     near and apart are (tests, k). keepers[key] is the column that has a key.
     """
@@ -307,7 +307,7 @@ def _accept(subset, start, stop, first, steps, keys, keepers, k, work, near, apa
 
 @njit_helper
 def _settle(subset, end, first, train, strip, is_loo, keys, k, work, near, apart):
-    """The k nearest rows of open tests of a strip by exact distances, among those with a low enough bound; how many?"""
+    """Find the k nearest rows of the open tests of a strip by exact distances; return the number of open tests."""
     start, stop, column, width = strip
     lowered, n_open = subset.lowered, 0
     for row in range(column, end):

@@ -22,7 +22,7 @@ def strengths(columns: Any, targets: Any, start: int, stop: int, library: Any = 
 
 
 def strongest(squares: Any, cut: float, most: int) -> tuple[Any, Any, Any]:
-    """Row, column and value of the cells from ``cut`` on; of more than ``most``, those not below the ``most``-th."""
+    """Row, column and value of each cell of at least ``cut``; only the ``most`` largest, and ties with the last one."""
     row, column = np.nonzero(squares >= cut)
     values = squares[row, column]
     if len(values) > most:

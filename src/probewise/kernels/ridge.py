@@ -59,7 +59,7 @@ class Fit(NamedTuple):
 
 
 def decide(XT, indices, offsets, problems, fit, decisions):
-    """Fill decisions (probes, tested rows, outputs) in the fastest way; which probes have enough digits left?
+    """Fill decisions (probes, tested rows, outputs) in the fastest way; return which probes have enough digits left.
 
     XT (features, rows) has columns of X minus a value near their center.
     """
@@ -165,7 +165,7 @@ def by_columns(XT, indices, offsets, problem, fit, start, decisions, which, are_
 
 @njit_inline
 def _from_columns(values, problem, fit, decisions):
-    """Decisions from the weighted columns, which are overwritten; are enough digits left?"""
+    """Decisions from the weighted columns, which are overwritten. False if too few digits are left."""
     d, n = values.shape
     roots, residuals = _sides(fit, problem.rows)
     total, scale = dot(roots, roots), np.empty(d)
@@ -204,7 +204,7 @@ def _from_columns(values, problem, fit, decisions):
 
 @njit_helper
 def _leave_out(rest, residuals, begin, end):
-    """residuals[:, begin:end] become rest^-1 times themselves; is every pivot large enough?"""
+    """residuals[:, begin:end] become rest^-1 times themselves. False if a pivot is too small."""
     L, least = factor(rest)
     if not least >= LEAST_PIVOT:
         return False
@@ -282,7 +282,7 @@ def _row_products(XT, features, problem, fit, values, products):
 
 @njit_helper
 def _from_training_rows(products, problem, s, fit, decisions):
-    """Decisions for segment s from the system of all other rows; are enough digits left?"""
+    """Decisions for segment s from the system of all other rows. False if too few digits are left."""
     begin, end, k = problem.borders[s], problem.borders[s + 1], len(fit.targets)
     m, offset = len(products) - end + begin, problem.borders[problem.first]
     roots, outputs = _sides(fit, problem.rows)
@@ -315,7 +315,7 @@ def _from_training_rows(products, problem, s, fit, decisions):
 
 @njit_inline
 def _from_rows(products, problem, fit, decisions):
-    """Decisions from the products of weighted rows, which are overwritten; are enough digits left?"""
+    """Decisions from the products of weighted rows, which are overwritten. False if too few digits are left."""
     n, k = len(products), len(fit.targets)
     roots, outputs = _sides(fit, problem.rows)
     sides, scale, unit = np.empty((k + 1, n)), np.empty(n), np.ones(n)

@@ -182,7 +182,7 @@ def _by_row(data, rows, indptr, place, features, starts, columns, values):
 
 @njit_helper
 def _sparse_moments(entries, roots, targets, size, scatter, mean):
-    """Moments of the rows begin..end - 1 from plain sums, so that zeros cost nothing; are enough digits left?"""
+    """Moments of rows begin..end - 1 from plain sums: zeros cost nothing. False if too few digits are left."""
     starts, columns, values, begin, end = entries
     d, k = len(scatter), targets.shape[1]
     for row in range(begin, end):

@@ -132,24 +132,16 @@ def _roc_auc(truth, predicted, weights):
 @njit_helper
 def _r2(truth, predicted, weights):
     """1 - squared errors / squared deviations from the mean; 1 or 0 if there are no deviations."""
-    unexplained, _ = _errors(R2, truth, predicted, weights)
-    scatter, _ = _scatter(truth, weights)
-    if scatter == 0.0:
-        return 1.0 if unexplained == 0.0 else 0.0
-    return 1.0 - unexplained / scatter
-
-
-@njit_helper
-def _scatter(truth, weights):
-    """Sum of squared deviations from the mean, and the weight of all rows."""
-    mean, total, scatter = 0.0, 0.0, 0.0
+    unexplained, total = _errors(R2, truth, predicted, weights)
+    mean, scatter = 0.0, 0.0
     for row in range(len(truth)):
         mean += _weight(weights, row) * truth[row]
-        total += _weight(weights, row)
     mean /= total
     for row in range(len(truth)):
         scatter += _weight(weights, row) * (truth[row] - mean) ** 2
-    return scatter, total
+    if scatter == 0.0:
+        return 1.0 if unexplained == 0.0 else 0.0
+    return 1.0 - unexplained / scatter
 
 
 @njit_helper

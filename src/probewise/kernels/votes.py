@@ -41,7 +41,7 @@ def extents(XT):
 
 @njit_cached
 def vote_probes(columns, probes, folds, k, truth, precision, predicted):
-    """Predictions of the neighbors for each test, into predicted (probes, tests); how many needed exact distances?
+    """Write predictions (probes, tests) of the neighbors; return the number of tests that needed exact distances.
 
     columns: XT (features, columns) and its `extents`. probes: indices and offsets. folds: see `neighbors`; train has
     ROWS more entries. truth: targets (targets, columns), keys of columns (WIDEST more), the column that has each key,

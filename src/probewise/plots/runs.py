@@ -87,7 +87,7 @@ class RankingDisplay(AxesDisplay):
         if self.average:
             ax.axvline(0, color="0.45", linewidth=1)
         ax.errorbar(self.scores, rows, xerr=errors, fmt="o", color=COLORS[0], markersize=4)
-        ax.set_yticks(rows, _labels(self.names))
+        ax.set_yticks(rows, [literal(shown(str(name))) for name in self.names])
         ax.set_ylim(len(rows) - 0.5, -0.5)
         ax.set(ylabel="feature", xlabel=self.measure + ("" if errors is None else " ± standard error"))
         draw_grid(ax)
@@ -149,7 +149,3 @@ def expected_change(n_checks: int) -> Floats:
 
 def _names(selector: Any, columns: NDArray[np.int64]) -> list[str]:
     return [str(name) for name in getattr(selector, "feature_names_in_", np.arange(selector.n_features_in_))[columns]]
-
-
-def _labels(names: Sequence[str]) -> list[str]:
-    return [literal(shown(str(name))) for name in names]

@@ -51,11 +51,6 @@ def write_report(selector: Any, path: str | PathLike[str], X: Any = None, y: Any
         which features are similar, and how they rank on their own.
     **options
         Further arguments of `summarize`, such as ``feature_names``, ``groups`` and ``sample_weight``.
-
-    Returns
-    -------
-    Path
-        The path of the file.
     """
     if not isinstance(path, str | PathLike):
         raise TypeError(

@@ -51,17 +51,9 @@ NOTEBOOK_COLUMNS = ("rank", "feature", "score", "above_average", "std_error")
 
 
 def render_html(summary: dict[str, Any]) -> str:
-    """Render the report as one HTML file that needs no network and no other file.
+    """Render the result of `summarize` as one HTML file that needs no network and no other file.
 
-    Parameters
-    ----------
-    summary : dict of str to object
-        The result of `summarize`.
-
-    Returns
-    -------
-    page : str
-        Less than 200 kB for a few hundred features.
+    It has less than 200 kB for a few hundred features.
     """
     jinja2 = require_libraries()
     environment = jinja2.Environment(

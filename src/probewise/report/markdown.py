@@ -25,18 +25,7 @@ N_ROWS, N_DIRECTIONS = 30, 10
 
 
 def render_markdown(summary: dict[str, Any]) -> str:
-    """Render the report as Markdown.
-
-    Parameters
-    ----------
-    summary : dict of str to object
-        The result of `summarize`.
-
-    Returns
-    -------
-    str
-        The report with the top 30 features of the ranking.
-    """
+    """Render the result of `summarize` as Markdown, with the top 30 features of the ranking."""
     heading = [f"# {text(summary['header']['title'])}", *map(text, summary["verdict"])]
     parts = [heading]
     for title, sections in PARTS.items():

@@ -347,20 +347,7 @@ def _versions(version_of_run: str) -> dict[str, str]:
 
 
 def save(summary: dict[str, Any], path: str | PathLike[str]) -> Path:
-    """Write a report.
-
-    Parameters
-    ----------
-    summary : dict of str to object
-        The result of `summarize`.
-    path : path-like
-        The file; its ending decides the format: .html, .md or .json.
-
-    Returns
-    -------
-    Path
-        The path of the file.
-    """
+    """Write the result of `summarize` to a file, whose ending decides the format: .html, .md or .json."""
     path = require_report_path(path)
     text = FORMATS[path.suffix.lower()](summary)
     with completed_file(path) as file:

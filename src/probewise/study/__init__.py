@@ -146,16 +146,7 @@ class Study:
     def compare(self, X: Any, y: Any) -> StudyResult:
         """Run the trials that are not in the ledger yet, and return the results of all.
 
-        Parameters
-        ----------
-        X : {array-like, sparse matrix} of shape (n_samples, n_features)
-            The data; the columns of a data frame give the names of the features.
-        y : array-like of shape (n_samples,)
-            Class labels.
-
-        Returns
-        -------
-        StudyResult
+        X is an array, a sparse matrix or a data frame, which has the names of the features; y are class labels.
         """
         self._check_parameters()
         X, y, names = _checked_data(X, y)

@@ -158,19 +158,11 @@ class StudyResult:
 
             t = mean(d) / sqrt((1/n + n_test/n_train) * var(d)),  n - 1 degrees of freedom.
 
-        ``p_holm`` is adjusted by Holm's method for all pairs with one classifier: if all methods were equal, at most
-        one study in twenty would have any ``p_holm`` below 0.05.
-
-        Parameters
-        ----------
-        size : int, default=None
-            The size to compare at; None: the mean over all sizes.
-
-        Returns
-        -------
-        dict of str to ndarray
-            Columns ``classifier``, ``first``, ``second``, ``difference`` (mean accuracy of the first minus that of
-            the second), ``t``, ``p_value`` (1 where all trials are equal, NaN for a single trial) and ``p_holm``.
+        They are compared at one ``size``; None: by the mean over all sizes. The columns of the result are
+        ``classifier``, ``first``, ``second``, ``difference`` (mean accuracy of the first minus that of the second),
+        ``t``, ``p_value`` (1 where all trials are equal, NaN for a single trial) and ``p_holm``, adjusted by Holm's
+        method for all pairs with one classifier: if all methods were equal, at most one study in twenty would have any
+        ``p_holm`` below 0.05.
 
         References
         ----------

@@ -9,6 +9,7 @@ from os import PathLike
 from pathlib import Path
 from typing import Any
 
+from ..engine.ledger import in_words
 from ..validation.errors import ParameterError
 from ..validation.parameters import is_whole
 
@@ -92,12 +93,8 @@ class TrialLedger:
         names = dict.fromkeys([*requested, *self.settings])
         different = [name for name in names if requested.get(name) != self.settings.get(name)]
         if different:
-            differences = "; ".join(
-                f"its {name} is {_shown(self.settings.get(name))}, not {_shown(requested.get(name))}"
-                for name in different
-            )
             raise StudyError(
-                f"{self.path} holds another study: {differences}. "
+                f"{self.path} holds another study: {in_words(different, self.settings, requested)}. "
                 "Give the same data and settings to continue it, or choose another file."
             )
 
@@ -185,8 +182,3 @@ def _require_trial(record: Any, settings: Any) -> None:
 def _require(*conditions: Any) -> None:
     if not all(conditions):
         raise ValueError("this cannot be part of a study")
-
-
-def _shown(value: Any) -> str:
-    text = json.dumps(value)
-    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -41,7 +41,7 @@ def count(device: str) -> int:
 
 
 def free_cache() -> None:
-    """Return cached memory to the GPU."""
+    """Return the memory of batches that have ended to the GPU, for other processes."""
     _torch("auto").cuda.empty_cache()
 
 
