@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from scipy import stats
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.class_weight import compute_sample_weight
 
@@ -42,7 +43,7 @@ from .stopping import MaxProbes, MaxTime, Rule
 from .validation.errors import warn
 from .validation.parameters import check_parameters, number, seed_of, survival_in, whole_number
 from .validation.stores import Stored
-from .validation.tables import columns_not_finite
+from .validation.tables import columns_not_finite, moments
 
 MAX_PROBE_SIZE = 100
 N_NEIGHBORS = 10
@@ -56,6 +57,8 @@ MIN_ROWS_TO_PROTECT = 200  # with fewer rows, filters that see pairs protect noi
 RELIEF_CELLS = 4e9  # rows times sampled rows times features, up to which ReliefF takes seconds
 MAX_PAIR_CELLS = 1e10  # rows times pairs of features, up to which all pairs are scanned in a second
 MAX_PAIRS = 5  # strongest pairs whose features stay until the last round
+MAX_STEPS, STEP_LEVEL = 5, 0.05  # features of a stepwise regression that stay until the last round; its error level
+EXPLAINED = 1e-6  # share of the variance of a column, below which it is a combination of others
 MAX_PAIRED, BEST_ALONE = 1000, 300  # EFS compares all pairs of so many features, else pairs of the best ones
 FOLDS = 3
 RARE = 0.4  # share of the rows, relative to an equal share, below which a class is rare
@@ -79,8 +82,9 @@ class Tournament(RunResultsMixin, Selector):
     One ridge regression over the probes of all rounds gives every feature a coefficient: how much it adds to a probe.
     With classes, the weight of the feature in a linear classifier on all remaining features is added to it.
     The best 70% of the features go on. When 20 features are left, they share the rest of the budget. Features are
-    ranked by the round they reached, then by their coefficient. With numbers to predict, forward selection ranks the
-    last 20, so that near copies do not follow each other. The best features of some fast filters are protected in the
+    ranked by the round they reached, then by their coefficient. With numbers to predict, up to five features that a
+    stepwise linear regression adds stay until the last round, and forward selection ranks the last 20, so that near
+    copies do not follow each other. The best features of some fast filters are protected in the
     early rounds, so that features that only help in combination are not dropped by chance.
 
     Use `Tournament` to predict with few features, and `DAF` to see how much each feature contributes.
@@ -297,14 +301,19 @@ class Tournament(RunResultsMixin, Selector):
         return units_of_columns(data, np.flatnonzero(best))
 
     def _paired(self, data: Data, n_jobs: int | None) -> Columns:
-        """Units in a pair that acts together on the target: few probes have both features, so they could be dropped."""
+        """Units in a pair that acts together on the target, or of a stepwise regression.
+
+        Few probes have both features of a pair, so they could be dropped. The twenty best features of a spectrum may
+        all be of one band; the stepwise regression has one of each band that the target needs.
+        """
         X = data.matrix
+        stepwise = NO_COLUMNS if data.is_classification else stepwise_columns(data)
         if sp.issparse(X) or not can_be_filtered(data) or X.shape[0] * X.shape[1] ** 2 / 2 > MAX_PAIR_CELLS:
-            return NO_COLUMNS
+            return units_of_columns(data, stepwise) if len(stepwise) else NO_COLUMNS
         task = "classification" if data.is_classification else "regression"
         of_rows: dict[str, Any] = {"groups": data.groups, "sample_weight": data.sample_weight}
         found = pairs(X, data.y, task=task, **of_rows, random_state=0, n_jobs=n_jobs).pairs
-        return units_of_columns(data, found[:MAX_PAIRS].ravel())
+        return units_of_columns(data, np.r_[stepwise, found[:MAX_PAIRS].ravel()])
 
 
 def can_be_filtered(data: Data) -> bool:
@@ -312,6 +321,31 @@ def can_be_filtered(data: Data) -> bool:
     X = data.matrix
     is_plain = data.y is not None and not isinstance(X, Stored) and not data.categorical.any()
     return data.shape[0] >= MIN_ROWS_TO_PROTECT and is_plain and not len(columns_not_finite(X))
+
+
+def stepwise_columns(data: Data) -> NDArray[np.int64]:
+    """Columns that a stepwise linear regression of a number adds, as long as they are significant among all columns."""
+    X, (n_rows, n_columns) = data.matrix, data.matrix.shape
+    y = np.asarray(data.y)
+    if data.y is None or y.ndim > 1 or isinstance(X, Stored) or len(columns_not_finite(X)):
+        return np.empty(0, np.int64)
+    chosen, basis = list[int](), np.full((n_rows, 1), n_rows**-0.5)
+    total = n_rows * moments(X)[1] ** 2
+    shared, rest = np.zeros(n_columns), y - y.mean()
+    while len(chosen) < min(MAX_STEPS, n_rows - 3):
+        unexplained = np.where(total - shared > EXPLAINED * total, total - shared, np.inf)
+        squared = np.minimum((X.T @ rest) ** 2 / unexplained / (rest @ rest or 1.0), 1 - 1e-12)
+        best, n_free = int(squared.argmax()), n_rows - len(chosen) - 2
+        statistic = np.sqrt(n_free * squared[best] / (1 - squared[best]))
+        if 2 * n_columns * stats.t.sf(statistic, n_free) >= STEP_LEVEL:
+            break
+        column = X[:, [best]].toarray().ravel() if sp.issparse(X) else X[:, best].astype(np.float64)
+        column = column - basis @ (basis.T @ column)
+        column /= np.linalg.norm(column)
+        chosen, basis = [*chosen, best], np.column_stack([basis, column])
+        shared += (X.T @ column) ** 2
+        rest = rest - column * (column @ rest)
+    return np.array(chosen, dtype=np.int64)
 
 
 def units_of_columns(data: Data, columns: NDArray[np.int64]) -> Columns:

@@ -41,6 +41,7 @@ FILES = {
     "blank.csv": "\n\n",
     "binary.csv": bytes(range(256)) * 4,
     "text.csv": csv(c=["high"] * ROWS),
+    "dates.csv": csv(day=["2024-01-31"] * ROWS, plan=["pro"] * ROWS),
     "holes.csv": csv(c=[None, *range(ROWS - 1)]),
     "constant.csv": csv(label=["yes"] * ROWS),
     "rare.csv": csv(label=["maybe", *["yes", "no"] * 11, "yes"]),
@@ -65,6 +66,8 @@ REFUSED_TABLES = {
     "blank.csv": "blank.csv has no header: its first line is blank",
     "binary.csv": "binary.csv is not UTF-8 text",
     "text.csv": "1 of 3 columns is not numeric: 'c' ('high' in data row 1); encode it as numbers, ignore it",
+    "dates.csv": "ignore them (ignore=['day', 'plan']), or encode dates as numbers of days and read the others as "
+    "categories (categorical_features=['plan']); probewise.prepare does this for a data frame",
     "short.csv.gz": "short.csv.gz cannot be decompressed",
     "not.parquet": "not.parquet cannot be read as Parquet",
     "not.arrow": "not.arrow cannot be read as Arrow",

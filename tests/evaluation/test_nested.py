@@ -6,8 +6,9 @@ import pytest
 import naive
 from probewise import DAF, FSDD, Tournament
 from probewise.criteria import Linear
+from probewise.criteria.base import Target
 from probewise.evaluation import nested_score, size_curve
-from probewise.evaluation.nested import NestedScore, probes_of_a_copy
+from probewise.evaluation.nested import HeldOutPredictions, NestedScore, probes_of_a_copy
 from probewise.evaluation.permutations import permuted_rows
 from probewise.evaluation.sizes import SizeCurve
 from probewise.stopping import MaxProbes
@@ -137,3 +138,18 @@ def test_the_error_of_guessing_counts_groups_and_not_their_rows():
         found.append(nested_score(FSDD().fit(X, y), X, y, groups=patient))
     assert found[0].curve.guess_error == pytest.approx(np.sqrt(0.25 / 20))
     assert sum(score.beats_guessing for score in found) <= 5
+
+
+def test_the_error_of_the_auc_is_its_spread_over_samples_and_never_0():
+    random = np.random.default_rng(0)
+    target = Target.of(np.repeat([0, 1], [60, 20]), "classification")
+    draws = [
+        HeldOutPredictions(target, 1, target.values, random.standard_normal(80) + target.values).auc for _ in range(400)
+    ]
+    areas, errors = np.transpose(draws)
+    assert abs(areas.mean() - 0.76) < 0.01  # the probability that a normal value exceeds another one by -1
+    assert abs(errors.mean() / areas.std() - 1) < 0.15
+    for sign, area in ((1, 1.0), (-1, 0.0)):
+        found = HeldOutPredictions(target, 1, target.values, sign * target.values.astype(float)).auc
+        assert found[0] == area
+        assert 0.01 < found[1] < 0.1

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
-from sklearn.linear_model import RidgeCV
+from sklearn.linear_model import LinearRegression, RidgeCV
 from sklearn.model_selection import LeaveOneOut, cross_val_predict, cross_val_score
 from sklearn.neighbors import KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
@@ -17,7 +17,7 @@ from probewise.evaluation.subsets import PENALTIES, TunedRegressor, copies_and_b
 from probewise.stopping import MaxProbes
 
 
-def spectra(n_rows=90, n_columns=150, seed=0):
+def spectra(n_rows=90, n_columns=150, seed=0, weight=-4):
     """Five broad absorption bands, 10 nm apart in columns of 2 nm; y is the first one where the fourth is corrected."""
     random = np.random.default_rng(seed)
     nm = 1100 + 2 * np.arange(n_columns)
@@ -26,7 +26,7 @@ def spectra(n_rows=90, n_columns=150, seed=0):
     X = 0.05 * amounts @ peaks + 0.0002 * random.standard_normal((n_rows, n_columns))
     return (
         X,
-        10 * amounts[:, 0] - 4 * amounts[:, 3] + 0.2 * random.standard_normal(n_rows),
+        10 * amounts[:, 0] + weight * amounts[:, 3] + 0.2 * random.standard_normal(n_rows),
         [f"{each} nm" for each in nm],
     )
 
@@ -46,10 +46,16 @@ def test_two_wavelengths_are_enough_and_stand_for_their_bands(fitted):
     assert curve.suggested == 2
     assert curve.mean[1] > 0.9
     two = np.sort(nm[tournament.support_])
-    assert abs(two - [1140, 1320]).max() <= 16
+    assert abs(two - [1140, 1320]).max() < 30  # peaks are 60 nm apart
+    of_two, of_peaks = (
+        cross_val_score(LinearRegression(), X[:, np.isin(nm, columns)], y, cv=5).mean()
+        for columns in (two, [1140, 1320])
+    )
+    assert of_two > of_peaks - 0.01
     coefficients = np.linalg.lstsq(np.column_stack([X[:, tournament.support_], np.ones(90)]), y, rcond=None)[0]
     residual = y - X[:, tournament.support_] @ coefficients[:2] - coefficients[2]
     assert 1 - residual.var() / y.var() > 0.9
+    assert 1 <= len(tournament.run_.settings.schedule.paired) <= 5
     found = copies_and_bands(tournament, X, names, np.flatnonzero(tournament.support_))
     for each, column in zip(found, np.flatnonzero(tournament.support_), strict=True):
         low, high = (float(end.removesuffix(" nm")) for end in each["band"].split("–"))
@@ -57,6 +63,24 @@ def test_two_wavelengths_are_enough_and_stand_for_their_bands(fitted):
         assert low <= nm[column] <= high
         assert 8 <= high - low <= 60
         assert each["n_copies"] > 3
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_band_with_a_small_effect_is_second(seed):
+    """All of the best twenty wavelengths would be of the first band, and its noisy ends would come second."""
+    X, y, _ = spectra(80, 200, seed, weight=-2.5)
+    two = representatives(Tournament(n_probes=1500, random_state=0).fit(X, y), X, n_features=2)
+    assert abs(np.sort(1100 + 2 * two) - [1140, 1320]).max() <= 24
+    assert cross_val_score(LinearRegression(), X[:, two], y, cv=5).mean() > 0.9
+
+
+def test_a_stepwise_regression_adds_no_noise():
+    random = np.random.default_rng(0)
+    added = []
+    for _ in range(40):
+        X, y = random.standard_normal((60, 200)), random.standard_normal(60)
+        added.append(len(Tournament(n_probes=20, random_state=0).fit(X, y).run_.settings.schedule.paired))
+    assert np.mean(np.array(added) > 0) <= 0.15  # 5% are expected, and 2 standard errors
 
 
 def test_a_difference_of_two_wavelengths_is_scored_as_by_a_tuned_ridge():

@@ -12,7 +12,7 @@ from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 import probewise
 from probewise import BIF, DAF, FSDD, SFFS, Tournament
 from probewise.cli.console import print_comparison
-from probewise.criteria import KNN, NAMES, Average, NaiveBayes, Scorer, in_prose
+from probewise.criteria import KNN, NAMES, Average, Linear, NaiveBayes, Scorer, in_prose
 from probewise.datasets import make_madelon
 from probewise.engine.ledger import Ledger
 from probewise.evaluation import size_curve
@@ -481,10 +481,27 @@ def test_the_stability_sentence_is_about_methods_that_select(study, madelon):
 def test_criteria_in_prose():
     assert in_prose(KNN()) == "3 nearest neighbors"
     assert in_prose(KNN(1)) == "the nearest neighbor"
-    assert in_prose(KNN(5, missing="median")) == "5 nearest neighbors, missing values filled with the median"
+    assert in_prose(KNN(5, missing="median")) == "5 nearest neighbors, with missing values filled with the median"
+    both = in_prose(Average([KNN(missing="mean"), Linear(missing="mean")]))
+    assert both == "the mean of 3 nearest neighbors and a ridge model, with missing values filled with the mean"
     assert in_prose(Average([KNN(), NaiveBayes()])) == "the mean of 3 nearest neighbors and naive Bayes"
     assert in_prose(Scorer(KNeighborsClassifier(7))) == Scorer(KNeighborsClassifier(7)).describe()
     assert all("(" not in in_prose(kind()) for kind in NAMES.values())
+
+
+def test_the_report_names_constant_columns_and_says_how_missing_values_were_filled():
+    random = np.random.default_rng(0)
+    X, y = random.standard_normal((60, 6)), np.arange(60) % 2
+    X[:, 3], X[:, 4], X[5, 0] = 2.0, np.nan, np.nan
+    with pytest.warns(UserWarning, match="missing values"):
+        tournament = Tournament(n_probes=50, random_state=0).fit(X, y)
+    notes = summarize(tournament, X, y, inference=False)["features"]["notes"]
+    assert "Constant or empty columns, which rank last: x3, x4" in notes
+    assert "Missing values were filled with the median of their column" in notes
+    plain = Tournament(n_probes=50, random_state=0).fit(X[:, [1, 2, 5]], y)
+    assert not {"Constant", "Missing"} & {
+        note.split()[0] for note in summarize(plain, inference=False)["features"]["notes"]
+    }
 
 
 def test_the_average_feature_is_at_zero(saved_run):

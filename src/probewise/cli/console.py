@@ -277,16 +277,15 @@ def print_ranking(columns: dict[str, Any], top: int) -> None:
 
 def summary_of(selector: Any, names: Sequence[str], tests: Mapping[str, Discoveries]) -> str:
     """Sentences on the features, on the run, and on the reason why it stopped."""
-    from ..report.sentences import inference_sentence, notes_on_run
+    from ..report.sentences import inference_sentence, notes_on_run, with_assumption
 
     run = selector.run_
     n_named = {name: int(found.mask.sum()) for name, found in tests.items()}
     sentences = []
     if tests:
         n_clusters = len(named_clusters(tests))
-        sentences.append(
-            inference_sentence(n_named["related"], n_named["needed"], tests["related"].fdr, n_clusters=n_clusters)
-        )
+        words = inference_sentence(n_named["related"], n_named["needed"], tests["related"].fdr, n_clusters=n_clusters)
+        sentences.append(with_assumption(words, selector.notes_))
     sentences += notes_on_run(run, names)
     seconds = run.ledger.seconds
     speed = f", {selector.n_probes_ / seconds:,.0f} per second" if seconds else ""

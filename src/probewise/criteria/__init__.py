@@ -35,6 +35,7 @@ PROSE = {
     Separability: "how far apart the classes are",
     Tree: "a decision tree",
 }
+FILLED = ", with missing values filled with the {}"
 __all__ = [
     "KNN",
     "NAMES",
@@ -79,11 +80,13 @@ def as_criterion(criterion: Any, X: Any = None) -> Criterion:
 def in_prose(criterion: Criterion) -> str:
     """Description of a criterion for readers, such as "3 nearest neighbors"; by default its class and parameters."""
     if isinstance(criterion, Average):
-        return f"the mean of {' and '.join(map(in_prose, criterion.parts))}"
+        text = f"the mean of {' and '.join(map(in_prose, criterion.parts))}"
+        shared = next((words for words in map(FILLED.format, ("mean", "median")) if text.endswith(words)), "")
+        return f"{text.replace(shared, '')}{shared}" if shared else text
     if type(criterion) not in PROSE:
         return criterion.describe()
     parameters = criterion.get_params()
     text = PROSE[type(criterion)].format_map(parameters)
     text = "the nearest neighbor" if text.startswith("1 ") else text
     missing = parameters.get("missing")
-    return f"{text}, missing values filled with the {missing}" if missing else text
+    return f"{text}{FILLED.format(missing)}" if missing else text

@@ -230,15 +230,20 @@ class HeldOutPredictions:
 
     @cached_property
     def auc(self) -> tuple[float, float] | None:
-        """Area under the ROC curve of two classes, and its standard error (Hanley and McNeil, 1982)."""
+        """Area under the ROC curve of two classes, and its standard error (Hanley and McNeil, 1982).
+
+        The error of an area of 1 is that of half a row of the smaller class on the wrong side, not 0.
+        """
         if self.decisions is None:
             return None
         area = float(roc_auc_score(self.target.values, self.decisions))
         n_second = int(self.target.values.sum())
         n_first = len(self.target.values) - n_second
-        first, second = area / (2 - area), 2 * area**2 / (1 + area)
-        spread = (n_second - 1) * (first - area**2) + (n_first - 1) * (second - area**2)
-        return area, float(np.sqrt((area * (1 - area) + spread) / (n_first * n_second)))
+        margin = 0.5 / min(n_first, n_second)
+        inner = min(max(area, margin), 1 - margin)
+        first, second = inner / (2 - inner), 2 * inner**2 / (1 + inner)
+        spread = (n_second - 1) * (first - inner**2) + (n_first - 1) * (second - inner**2)
+        return area, float(np.sqrt((inner * (1 - inner) + spread) / (n_first * n_second)))
 
     @property
     def rmse(self) -> float:

@@ -29,6 +29,7 @@ CELLS_OF_BLOCK, CELLS_ON_DEVICE = 2**24, 2**28  # pairs that are computed at onc
 MAX_KEPT = 2000  # strongest pairs that are tested one by one
 FIRST_CUT = 9.0  # squared standard errors below which a pair is not kept
 NULL_PAIRS, NULL_DRAWS = 1000, 1000  # random pairs and permutations of r that calibrate the statistic
+DRAWS_AT_A_TIME = 50
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,13 +115,18 @@ def scan(fit: AdditiveFit, fdr: float, seed: int, run: Map = in_turn, device: st
         return Pairs(np.empty((0, 2), np.int64), np.empty(0), fdr)
     chosen = _strong_pairs(fit.columns, targets, run, device)[:, :2].astype(np.int64)
     products = _products(fit.columns, chosen)
-    observed = _squares(products, targets)
+    observed = _squares(products, targets, len(targets))[:, 0]
     random = np.random.default_rng([seed, 0xA1])
     sampled = random.integers(0, n_columns, (NULL_PAIRS, 2))
     null_products = _products(fit.columns, sampled[sampled[:, 0] != sampled[:, 1]])
     draws = Permutations.of(targets, fit.table.groups, fit.table.strata, seed)
     permuted = draws.draw(0, NULL_DRAWS)
-    null = list(run(lambda number: _squares(null_products, permuted[number].astype(np.float64)), range(NULL_DRAWS)))
+
+    def null_squares(part: slice) -> Floats:
+        some = permuted[part].astype(np.float64).reshape(-1, permuted.shape[-1])
+        return _squares(null_products, some, len(targets)).ravel()
+
+    null = list(run(null_squares, gen_batches(NULL_DRAWS, DRAWS_AT_A_TIME)))
     p_values = tail_p_values(observed, np.sort(np.concatenate(null)), draws.log_arrangements)
     order = np.argsort(p_values, kind="stable")
     # Benjamini and Hochberg over all pairs; those that were not kept have larger p-values.
@@ -169,8 +175,8 @@ def _products(columns: Floats, chosen: Ints) -> Floats:
     return directions[-1]
 
 
-def _squares(products: Floats, targets: Floats) -> Floats:
-    """Squared statistics, summed over targets.
+def _squares(products: Floats, targets: Floats, n_summed: int) -> Floats:
+    """Squared statistics of pairs, summed over each ``n_summed`` targets.
 
     The variance is that of the target without the effect of the pair. It allows for a spread that depends on the
     columns, which other pairs with one of the columns cause.
@@ -181,4 +187,5 @@ def _squares(products: Floats, targets: Floats) -> Floats:
     spread += effects**2 * (squares**2).sum(axis=1)[:, None]
     usual = ((targets**2).sum(axis=1) - effects**2) / targets.shape[1]
     ratios = effects**2 / np.maximum(np.maximum(spread, usual), 1e-30)
-    return np.asarray(targets.shape[1] * np.log1p(ratios / targets.shape[1]).sum(axis=1))  # its tail is exponential
+    logarithms = targets.shape[1] * np.log1p(ratios / targets.shape[1])  # their tail is exponential
+    return np.asarray(logarithms.reshape(len(products), -1, n_summed).sum(axis=2))

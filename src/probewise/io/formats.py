@@ -139,7 +139,9 @@ def _as_array(features: pl.DataFrame) -> NDArray[Any]:
     numeric = pl.selectors.numeric() | pl.selectors.boolean() | pl.selectors.by_dtype(pl.Null)
     others = features.select(~numeric)
     if others.width:
-        raise not_numeric([f"{column.name!r} ({column.dtype})" for column in others], features.width, others.columns)
+        dates = others.select(pl.selectors.temporal()).columns
+        described = [f"{column.name!r} ({column.dtype})" for column in others]
+        raise not_numeric(described, features.width, others.columns, dates)
     dtypes = set(features.dtypes)
     if all((dtype.is_integer() and dtype != pl.Int128) or dtype == pl.Boolean for dtype in dtypes):
         features = features.cast({pl.Boolean: pl.UInt8})

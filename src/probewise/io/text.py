@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -34,6 +35,7 @@ from .table import (
 
 SAMPLE_LINES, SAMPLE_CHARACTERS = 100, 2**18  # read first, to guess the separator and the decimal mark
 MAX_ID_COLUMNS = 8  # columns whose text is kept because they may hold row ids
+DATE = re.compile(r"\d{4}-\d\d?-\d\d?|\d\d?[./]\d\d?[./](\d\d){1,2}\b")
 MAX_NAMES_TO_COPY = 8  # columns listed in full in a remedy
 SEPARATORS = (",", ";", "\t")
 EXACT = 2.0**53  # integers below it are exact as float64
@@ -162,18 +164,30 @@ class TextSource(Source):
         if bad:
             _refuse_other_decimal([self.bad_cells[index] for index in bad], self.decimal)
             cells = [f"{self.names[index]!r} ({_cell_in_words(*self.bad_cells[index])})" for index in bad]
-            raise not_numeric(cells, len(columns), [self.names[index] for index in bad])
+            dates = [self.names[index] for index in bad if DATE.match(self.bad_cells[index][1])]
+            raise not_numeric(cells, len(columns), [self.names[index] for index in bad], dates)
 
 
-def not_numeric(described: Sequence[str], n_columns: int, names: Sequence[str]) -> TableError:
+def not_numeric(
+    described: Sequence[str], n_columns: int, names: Sequence[str], dates: Sequence[str] = ()
+) -> TableError:
     """The error for columns that are not numeric, with arguments to copy if the names are few and plain."""
-    is_plain = len(names) <= MAX_NAMES_TO_COPY and all(name.isprintable() and "," not in name for name in names)
-    value = repr(list(names)) if is_plain else "[...]"
     verb, them = ("is", "it") if len(described) == 1 else ("are", "them")
+    others = [name for name in names if name not in dates]
+    categories = f"or read {them} as categories (categorical_features={_to_copy(others)})"
+    remedy = f"encode {them} as numbers, ignore {them} (ignore={_to_copy(names)}), {categories}"
+    if dates:
+        remedy = f"ignore {them} (ignore={_to_copy(names)}), or encode dates as numbers of days"
+        remedy += f" and read the others as categories (categorical_features={_to_copy(others)})" if others else ""
+        remedy += "; probewise.prepare does this for a data frame"
     return TableError(
-        f"{len(described):,} of {n_columns:,} columns {verb} not numeric: {first_few(described, str)}; encode {them} "
-        f"as numbers, ignore {them} (ignore={value}), or read {them} as categories (categorical_features={value})"
+        f"{len(described):,} of {n_columns:,} columns {verb} not numeric: {first_few(described, str)}; {remedy}"
     )
+
+
+def _to_copy(names: Sequence[str]) -> str:
+    is_plain = len(names) <= MAX_NAMES_TO_COPY and all(name.isprintable() and "," not in name for name in names)
+    return repr(list(names)) if is_plain else "[...]"
 
 
 def _refuse_other_decimal(bad_cells: Sequence[tuple[int, str]], decimal: str) -> None:

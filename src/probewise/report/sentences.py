@@ -8,6 +8,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from ..engine.run import Run
+from ..validation.contents import REPLICATES, TIME_ORDER
 from .ranking_table import typeset_cell
 
 N_LEADERS = 3  # features named in the verdict
@@ -64,7 +65,10 @@ def verdict(summary: dict[str, Any]) -> list[str]:
     leaking = summary["leakage"]
     warning = [f"Possible target leakage: {leakage_sentence(leaking)}, then rank again."] if leaking else []
     notes = [f"Check the data first: {note}." for note in summary["warnings"]]
-    return [*notes, _which_features(summary), _how_many_features(summary), *warning]
+    how_many = _how_many_features(summary)
+    if summary["nested_score"] is not None:
+        how_many = with_assumption(how_many, summary["warnings"])
+    return [*notes, _which_features(summary), how_many, *warning]
 
 
 def predicts(summary: dict[str, Any]) -> bool:
@@ -114,12 +118,20 @@ def pair_sentence(pair: dict[str, Any]) -> str:
 
 
 def inference_words(summary: dict[str, Any]) -> str:
-    """`inference_sentence` for the tests of a summary; "" without tests."""
+    """`inference_sentence` for the tests of a summary, with what it assumes; "" without tests."""
     tests, target = summary["inference"], target_in_words(summary)
     if tests is None:
         return ""
     n_clusters = len(tests["clusters"])
-    return inference_sentence(tests["n_related"], tests["n_needed"], tests["fdr"], target, n_clusters=n_clusters)
+    words = inference_sentence(tests["n_related"], tests["n_needed"], tests["fdr"], target, n_clusters=n_clusters)
+    return with_assumption(words, summary["warnings"])
+
+
+def with_assumption(sentence: str, warnings: Sequence[str]) -> str:
+    """The sentence; where a warning says that samples depend on each other, it names independence as its assumption."""
+    if not any(sign in warning for warning in warnings for sign in (REPLICATES, TIME_ORDER)):
+        return sentence
+    return f"Assuming independent samples, {sentence[0].lower()}{sentence[1:]}"
 
 
 def target_in_words(summary: dict[str, Any]) -> str:
@@ -335,6 +347,10 @@ def notes_on_run(run: Run, names: Sequence[str]) -> list[str]:
     notes += _listing("In every probe, as requested", run.units.kept, names)
     if settings.categorical is not None:
         notes += _listing("Categorical", settings.categorical, names)
+    if settings.uninformative is not None:
+        notes += _listing("Constant or empty columns, which rank last", settings.uninformative, names)
+    if settings.missing is not None:
+        notes.append(f"Missing values were filled with the {settings.missing} of their column")
     if settings.uneven is not None:
         low, high = settings.uneven
         notes.append(

@@ -23,7 +23,7 @@ MIN_ROWS = 20
 MIN_COLUMNS = 10  # with fewer columns, rows may be equal by chance
 N_QUERIES, MAX_CELLS, MAX_COLUMNS = 300, 2**24, 1000
 N_NEIGHBORS = 20
-REPLICATES = "rows are nearly equal to another row"
+REPLICATES, TIME_ORDER = "rows are nearly equal to another row", "change slowly from row to row"
 CLOSE = 0.6  # times the expected distance to the nearest row
 SHARE_CLOSE = 0.25  # of the rows, above what chance explains
 # ---- time order
@@ -173,8 +173,8 @@ def note_on_time_order(
     if is_smooth.mean() < SHARE_SMOOTH:
         return None
     return (
-        f"the target and {is_smooth.sum()} of the first {len(is_smooth)} features change slowly from row to row (runs "
-        "test): if the rows are in the order of time, neighboring rows are not independent, and scores and tests "
+        f"the target and {is_smooth.sum()} of the first {len(is_smooth)} features {TIME_ORDER} (runs test): "
+        "if the rows are in the order of time, neighboring rows are not independent, and scores and tests "
         "are too optimistic; give blocks of time, longer than rows stay similar, as groups, such as "
         "groups=np.arange(len(y)) // 50, or cv=TimeSeriesSplit()"
     )
