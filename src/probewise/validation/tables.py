@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -120,18 +121,20 @@ def _require_plain_frame(X: Any) -> None:
     if 0 in X.shape:
         what = "sample(s)" if X.shape[0] == 0 else "feature(s)"
         raise ValueError(f"Found array with 0 {what} (shape={tuple(X.shape)}): X is an empty frame")
-    names = list(X.columns)
-    seen: set[Any] = set()
-    for name in names:
-        if name in seen:
-            raise ValueError(f"X has {names.count(name)} columns of the name {name!r}: rename them or leave some out")
-        seen.add(name)
+    require_distinct_names(X)
     dates = [getattr(kind, "is_temporal", bool)() or getattr(kind, "kind", "") in ("M", "m") for kind in X.dtypes]
     if any(dates):
         raise ValueError(
-            f"Input X holds dates or times in {some_columns(np.flatnonzero(dates), len(names), X.columns)}: "
+            f"Input X holds dates or times in {some_columns(np.flatnonzero(dates), len(dates), X.columns)}: "
             f"turn them into numbers, such as days since the first, or leave them out{_other_decisions(X, dates)}"
         )
+
+
+def require_distinct_names(X: Any) -> None:
+    """Refuse a data frame with two columns of one name."""
+    name, count = Counter(X.columns).most_common(1)[0] if len(X.columns) else ("", 0)
+    if count > 1:
+        raise ValueError(f"X has {count} columns of the name {name!r}: rename them or leave some out")
 
 
 @contextmanager
