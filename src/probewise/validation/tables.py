@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -35,7 +34,7 @@ def validated(
     with explained(X):
         if with_target:
             y = None if y is None else plain_labels(y, several=several)
-            X, y = validate_data(estimator, X, y, multi_output=getattr(y, "ndim", 1) == 2 and several, **options)
+            X, y = validate_data(estimator, X, y, multi_output=np.ndim(y) == 2 and y.shape[1] > 1, **options)
         else:
             X = validate_data(estimator, X, **options)
         if X.dtype.kind == "O":
@@ -69,6 +68,8 @@ def require_plain(X: Any, y: Any = None) -> None:
             raise ValueError(
                 f"Complex data not supported: {name} is {part.dtype}; give real numbers, such as {name}.real"
             )
+    if sp.issparse(y):
+        raise TypeError("y is a sparse matrix: give an array, such as y.toarray()")
     if hasattr(X, "collect") and not hasattr(X, "shape"):
         raise TypeError(f"X is a {type(X).__name__}, which holds no rows yet: call its collect() first")
     if X is None or isinstance(X, str | bytes | set | frozenset | Iterator) or type(X) is dict:
@@ -132,9 +133,11 @@ def _require_plain_frame(X: Any) -> None:
 
 def require_distinct_names(X: Any) -> None:
     """Refuse a data frame with two columns of one name."""
-    name, count = Counter(X.columns).most_common(1)[0] if len(X.columns) else ("", 0)
-    if count > 1:
-        raise ValueError(f"X has {count} columns of the name {name!r}: rename them or leave some out")
+    names, seen = list(X.columns), set()
+    for name in names:
+        if name in seen:
+            raise ValueError(f"X has {names.count(name)} columns of the name {name!r}: rename them or leave some out")
+        seen.add(name)
 
 
 @contextmanager
