@@ -1,6 +1,7 @@
 """Relevance feedback: sessions with ask and tell, and the simulation, which equals its naive twin."""
 
 import dataclasses
+import os
 from itertools import pairwise
 
 import joblib
@@ -186,9 +187,37 @@ def test_what_a_session_refuses(tmp_path):
     session.save(tmp_path / "a.json")
     with pytest.raises(ValueError, match="saved with another table"):
         FeedbackSession.resume(tmp_path / "a.json", X[:, 1:])
+    for path in (tmp_path, tmp_path / "none" / "a.json"):
+        with pytest.raises(ValueError, match="cannot be written"):
+            session.save(path)
     (tmp_path / "b.json").write_text("[]")
     with pytest.raises(ValueError, match="not a saved feedback session"):
         FeedbackSession.resume(tmp_path / "b.json", X)
+
+
+@pytest.mark.parametrize("selector", ["efs", None])
+def test_a_sparse_table_with_the_default_forest(selector):
+    X, y = images()
+    X[np.abs(X) < 0.5] = 0
+    sessions = [FeedbackSession(table, selector=selector, random_state=0) for table in (X, sp.csr_array(X))]
+    for session in sessions:
+        rows = session.ask(40)
+        session.tell(rows, y[rows] == 1)
+    assert sessions[0].ask(20).tolist() == sessions[1].ask(20).tolist()
+
+
+def test_a_session_is_saved_through_a_link_and_into_a_pipe(tmp_path):
+    """A device or a link was replaced by a file."""
+    session = FeedbackSession(images()[0], random_state=0)
+    (tmp_path / "link.json").symlink_to(tmp_path / "a.json")
+    session.save(tmp_path / "link.json")
+    assert (tmp_path / "link.json").is_symlink()
+    assert FeedbackSession.resume(tmp_path / "a.json", session.X).seed == session.seed
+    os.mkfifo(tmp_path / "pipe")
+    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    session.save(tmp_path / "pipe")
+    assert os.read(reader, 10_000) == (tmp_path / "a.json").read_bytes()
+    os.close(reader)
 
 
 # ---- the simulation

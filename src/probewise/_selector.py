@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import wraps
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,7 +22,7 @@ from .inference import Discoveries, Pairs
 from .inference.base import q_values
 from .validation import tables
 from .validation.contents import notes_on_id_columns
-from .validation.errors import ParameterError, warn
+from .validation.errors import USUAL_ERROR_STATE, ParameterError, warn
 from .validation.parameters import named_columns, number_of, plain_labels, warn_of_another_order
 from .validation.stores import Stored, as_dense, is_stored, readable_type
 from .validation.tables import scaled
@@ -79,7 +78,7 @@ class Selector(SelectorMixin, BaseEstimator):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if "fit" in vars(cls):
-            cls.fit = _with_usual_error_state(cls.fit)
+            cls.fit = USUAL_ERROR_STATE(cls.fit)
 
     def __sklearn_tags__(self) -> Any:
         tags, accepts = super().__sklearn_tags__(), self._accepts
@@ -141,7 +140,8 @@ class Selector(SelectorMixin, BaseEstimator):
         """X, with the features of ``fit``, as an array of numbers or a `Stored`; missing values stay."""
         if is_stored(X):
             return as_dense(X)
-        return validate_data(self, tables.number_categories(X, missing_category)[0], reset=False, **ANY_NUMBERS)
+        X = validate_data(self, tables.number_categories(X, missing_category)[0], reset=False, **ANY_NUMBERS)
+        return X.astype(readable_type(X.dtype), copy=False)
 
     def _criterion_input(self, X: Any) -> tuple[Any, Subsets | None]:
         """The matrix that a criterion sees, and the columns of each feature in it (None: column j is feature j)."""
@@ -407,17 +407,6 @@ def pairs_of_units(
     first = np.sort(np.unique(pairs, axis=0, return_index=True)[1])
     first = first[(pairs[first, 0] >= 0) & (pairs[first, 0] != pairs[first, 1])]
     return Pairs(pairs[first], found.q_values[first], fdr)
-
-
-def _with_usual_error_state(fit: Any) -> Any:
-    """``fit`` with numpy's usual error state, even where the caller's np.errstate raises."""
-
-    @wraps(fit)
-    def wrapped(*args: Any, **kwargs: Any) -> Any:
-        with np.errstate(all="warn", under="ignore"):
-            return fit(*args, **kwargs)
-
-    return wrapped
 
 
 def n_selected_units(selector: Any, units: Units) -> int:

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
+from operator import methodcaller
 from os import PathLike
 from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 from sklearn.metrics.pairwise import euclidean_distances
 from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 from sklearn.utils import check_array, check_X_y
 from sklearn.utils.multiclass import check_classification_targets
 
@@ -25,7 +27,7 @@ from .executors import executor
 from .filters.efs import EFS
 from .forest import AdaptiveRandomForestClassifier
 from .validation.errors import ParameterError
-from .validation.parameters import is_whole, random_of, seed_of
+from .validation.parameters import completed_file, is_whole, random_of, seed_of, writable_path
 
 FORMAT = "probewise feedback 1"
 DEFAULT_FEATURES = 20
@@ -99,6 +101,9 @@ class FeedbackSession:
             if classifier != "arf":
                 raise ParameterError(f"classifier={classifier!r}: give 'arf' or a scikit-learn classifier")
             classifier = AdaptiveRandomForestClassifier()
+            if sp.issparse(self.X):  # the forest needs dense columns
+                dense = FunctionTransformer(methodcaller("toarray"), accept_sparse=True)
+                classifier = make_pipeline(dense, classifier)
         self.model = make_pipeline("passthrough" if selector is None else selector, classifier)
         self.ranked_by = ranked_by
         self.seed = seed_of(random_state, None)
@@ -173,9 +178,8 @@ class FeedbackSession:
         """Write the seed and the answers to a file, as JSON; the table and the estimators are not written."""
         state = {"format": FORMAT, "seed": self.seed, "data": fingerprint(self.X), "ranked_by": self.ranked_by}
         state |= {"rows": self.rows.tolist(), "labels": self.labels.astype(int).tolist()}
-        part = Path(f"{os.fspath(path)}.part")
-        part.write_text(json.dumps(state) + "\n", encoding="utf-8")
-        part.replace(path)
+        with completed_file(writable_path(path)) as file:
+            file.write_text(json.dumps(state) + "\n", encoding="utf-8")
 
     @classmethod
     def resume(

@@ -202,10 +202,10 @@ class Tournament(RunResultsMixin, Selector):
 
     def _criterion_for(self, X: Any, y: Any) -> Criterion:
         if isinstance(self.criterion, str) and self.criterion == "auto":
-            shape = getattr(X, "shape", None) or np.asarray(X).shape
+            n_rows = (getattr(X, "shape", None) or [len(X) if hasattr(X, "__len__") else 0])[0]
             for_numbers = isinstance(self.scoring, str) and self.scoring in FOR_NUMBERS
             task = "regression" if for_numbers or survival_in(y) is not None else "auto"
-            return default_criterion(shape[0] if shape else 0, is_sparse=sp.issparse(X), task=task)
+            return default_criterion(n_rows, is_sparse=sp.issparse(X), task=task)
         return as_criterion(self.criterion, X)
 
     def _sample_of_rows(self, data: Data, seed: int) -> NDArray[np.int64] | None:

@@ -16,7 +16,7 @@ import pytest
 
 import probewise
 from probewise import BIF, DAF, Tournament
-from probewise.cli import console, run
+from probewise.cli import app, console, run
 from probewise.cli.console import print_ranking
 from probewise.datasets import make_madelon
 from probewise.io import read_table
@@ -421,6 +421,15 @@ def test_ctrl_c_while_a_stored_run_is_reported(data, tmp_path, succeed, rank, mo
     monkeypatch.setattr(report_summary, "summarize", interrupting)
     printed = succeed("report", tmp_path / "run.ledger", "--out", tmp_path / "a.json", code=130)
     assert printed.err == "probewise: interrupted before there was a result\n"
+
+
+@pytest.mark.usefixtures("sigint")
+def test_ctrl_c_after_the_result_changes_nothing(monkeypatch):
+    """Workers are stopped while Python exits, which printed a traceback."""
+    monkeypatch.setattr(app, "run", lambda arguments: 3)
+    with pytest.raises(SystemExit, match="3"):
+        app.main()
+    signal.raise_signal(signal.SIGINT)
 
 
 def test_ctrl_c_while_modules_are_imported_prints_one_line(tmp_path):

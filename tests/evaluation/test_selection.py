@@ -5,7 +5,7 @@ import pytest
 
 from probewise import FSDD, Tournament
 from probewise.criteria.base import Target
-from probewise.evaluation import selection_frequency
+from probewise.evaluation import nested_score, selection_frequency, size_curve
 from probewise.evaluation.nested import SelectionFrequency, halves
 from probewise.stability import kuncheva
 
@@ -84,6 +84,44 @@ def test_too_few_rows_are_refused():
         selection_frequency(FSDD(5).fit(X, y), X, y, groups=np.arange(20) % 3)
     with pytest.raises(ValueError, match="n_pairs=0 must be"):
         selection_frequency(FSDD(5).fit(X, y), X, y, n_pairs=0)
+
+
+ROWS = {
+    "groups without labels": ({"groups": [None] * 60}, "groups has no label"),
+    "groups of NaN": ({"groups": np.full(60, np.nan)}, "groups has no label"),
+    "two columns of groups": ({"groups": np.ones((60, 2))}, "groups has 2 dimensions"),
+    "mixed groups": ({"groups": np.array(["a", 1] * 30, dtype=object)}, "labels of several kinds"),
+    "negative weights": ({"sample_weight": -np.ones(60)}, "Negative values .* each of the 60 rows"),
+    "no target": ({"y": None}, "y=None: a target is needed"),
+    "mixed labels": ({"y": np.array(["a", 1] * 30, dtype=object)}, "y holds labels of several kinds"),
+}
+
+
+@pytest.mark.parametrize("evaluate", [selection_frequency, nested_score, size_curve])
+@pytest.mark.parametrize("name", ROWS)
+def test_rows_that_cannot_be_evaluated_are_refused(evaluate, name):
+    options, message = ROWS[name]
+    X, y = table(0, n_rows=60, n_features=8)
+    with pytest.raises(ValueError, match=message):
+        evaluate(FSDD(3).fit(X, y), X, **{"y": y, **options})
+
+
+@pytest.mark.parametrize("evaluate", [selection_frequency, nested_score, size_curve])
+def test_odd_data_have_the_result_of_plain_data(evaluate):
+    X, y = table(0, n_rows=60, n_features=8, effect=1.0)
+    X = X.astype(np.float16).astype(np.float32)
+    fitted = Tournament(3, n_probes=200, random_state=0).fit(X, y)
+    expected = evaluate(fitted, X, y, sample_weight=np.full(60, 2.0))
+    found = evaluate(fitted, X.astype(np.float16), y[:, None], sample_weight=2.0)
+    assert repr(found) == repr(expected)
+
+
+def test_sizes_at_the_limits():
+    X, y = table(0, n_rows=60, n_features=8)
+    fitted = FSDD(3).fit(X, y)
+    assert selection_frequency(fitted, X, y, top=8).stability == 1.0  # was a division by zero
+    with pytest.raises(ValueError, match="sizes=5 must be a list of whole numbers from 1 to 8"):
+        size_curve(fitted, X, y, sizes=5)
 
 
 def test_more_rows_have_fewer_halves():

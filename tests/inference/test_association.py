@@ -1,12 +1,14 @@
 """`associated`: exact p-values, nothing on noise, and the features that are there."""
 
 import numpy as np
+import pandas as pd
+import polars as pl
 import pytest
 import scipy.sparse as sp
 
 import naive
 from probewise.evaluation.permutations import Permutations
-from probewise.inference import associated
+from probewise.inference import associated, needed, pairs
 from probewise.inference.association import tail_p_values
 
 
@@ -144,6 +146,53 @@ def test_bad_input(options, message):
     X, y, _ = noise("balanced", 0)
     with pytest.raises(ValueError, match=message):
         associated(X, y, **options)
+
+
+TESTS = [associated, needed, pairs]
+REFUSED = {
+    "no target": (lambda X, y: (X, None), "y=None: a target is needed"),
+    "masked": (lambda X, y: (np.ma.masked_array(X, X > 1), y), "X is a masked array"),
+    "nothing": (lambda X, y: (None, y), "X is of type NoneType"),
+    "records": (lambda X, y: (np.zeros(60, dtype=[("a", "f8")]), y), "X is an array of records"),
+    "objects": (lambda X, y: (np.where(X > 2, "a", X.astype(object)), y), r"holds other than numbers in 150 of 200"),
+    "text": (lambda X, y: (pd.DataFrame({"x": X[:, 0], "c": list("ab" * 30)}), y), r"1 of 2 columns \('c'\)"),
+    "categories": (lambda X, y: (pl.DataFrame({"c": list("ab" * 30)}).cast(pl.Categorical), y), "takes categories"),
+    "dates": (lambda X, y: (pd.DataFrame({"d": pd.date_range("2020", periods=60)}), y), "holds dates or times"),
+    "repeated names": (lambda X, y: (pd.DataFrame(X[:, :2], columns=["a", "a"]), y), "2 columns of the name 'a'"),
+}
+
+
+@pytest.mark.parametrize("test", TESTS)
+@pytest.mark.parametrize("name", REFUSED)
+def test_tables_that_cannot_be_tested_are_refused(test, name):
+    change, message = REFUSED[name]
+    X, y, _ = noise("balanced", 0)
+    with pytest.raises((ValueError, TypeError), match=message):
+        test(*change(X[:60], y[:60]))
+
+
+@pytest.mark.parametrize("test", TESTS)
+def test_a_target_of_one_column_and_an_error_state_that_raises_change_nothing(test):
+    random = np.random.default_rng(0)
+    X, age = random.standard_normal((60, 8)), random.standard_normal(60)
+    X[:, 1] *= 1e-300
+    y, options = (X[:, 0] + 0.5 * age > 0).astype(int), {"adjust": age, "random_state": 0}
+    expected = test(X, y, **options)
+    with np.errstate(all="raise"):
+        found = test(X, y[:, None], **options)
+    np.testing.assert_array_equal(found.q_values, expected.q_values)
+
+
+@pytest.mark.parametrize("test", TESTS)
+def test_strata_that_leave_nothing_of_the_target(test):
+    random = np.random.default_rng(0)
+    X, y = random.standard_normal((90, 6)), np.arange(90) % 3
+    X[:, 2] += 2 * (y == 1)
+    with pytest.raises(ValueError, match="y has one value in each stratum"):
+        test(X, y, strata=y)
+    found = test(X, y, strata=y == 2, random_state=0)  # a class that is a stratum says nothing, the others do
+    assert np.isfinite(found.q_values).all()
+    assert test is pairs or np.flatnonzero(found.mask).tolist() == [2]
 
 
 def test_tail_of_the_null_distribution():

@@ -112,3 +112,16 @@ def test_a_written_file_keeps_its_link_and_its_mode(tmp_path):
     assert link.is_symlink()
     assert target.read_text().startswith("feature")
     assert target.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("reason", ["Read-only file system (os error 30)", "No space left on device (os error 28)"])
+def test_the_reason_why_a_file_cannot_be_written_is_named(tmp_path, monkeypatch, reason):
+    """On a read-only file system the message asked whether the disk was full."""
+
+    def refuse(*args, **options):
+        raise OSError(reason)  # without a number, as polars does
+
+    monkeypatch.setattr(pl.DataFrame, "write_csv", refuse)
+    with pytest.raises(TableError) as error:
+        write_ranking(tmp_path / "a.csv", {"feature": ["a"]})
+    assert str(error.value) == f"{tmp_path / 'a.csv'} cannot be written: {reason}"

@@ -18,7 +18,7 @@ import scipy.sparse as sp
 from sklearn.exceptions import DataConversionWarning
 from sklearn.neighbors import KNeighborsClassifier
 
-from probewise import BIF, CFS, CMIM, DAF, DFE, EFS, FCBF, FSDD, JMI, MRMR, SFFS, ReliefF
+from probewise import BIF, CFS, CMIM, DAF, DFE, EFS, FCBF, FSDD, JMI, MRMR, SFFS, ReliefF, Tournament
 from probewise.criteria import KNN, Linear, NaiveBayes, Separability
 from probewise.discretize import Discretizer
 from probewise.engine.probes import Subsets
@@ -649,10 +649,27 @@ def test_one_feature_is_the_first(name):
     assert estimator.transform(X[:, [1]]).shape == (N, 1)
 
 
+@pytest.mark.parametrize("target", [Y[:, None], pd.DataFrame({"y": Y}), pl.DataFrame({"y": Y}), Y[:, None].tolist()])
+@pytest.mark.parametrize("estimator", [Tournament(2, n_probes=40, random_state=0), daf("linear")(), daf("knn")()])
+def test_a_target_of_one_column_is_one_target(estimator, target):
+    """It was taken for several targets, and bound criteria failed."""
+    expected = estimator.fit(X, Y).scores_
+    with pytest.warns(DataConversionWarning):
+        np.testing.assert_array_equal(estimator.fit(X, target).scores_, expected)
+
+
+def test_tables_that_a_tournament_refuses():
+    with pytest.raises(TypeError, match="y is a sparse matrix: give an array"):
+        Tournament().fit(X, sp.csr_array(Y[:, None]))
+    with pytest.raises(ValueError, match="rows of X differ in length, from 1 to 4"):
+        Tournament().fit([*X.tolist()[:-1], [1.0]], Y)
+
+
 @pytest.mark.matrix(times=2)
 @pytest.mark.parametrize("name", sorted(set(ESTIMATORS) - {"Discretizer", "Study", FOREST}))
 @pytest.mark.parametrize("value", [0.0, 7.0, -1e300, 5e-324])
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")  # scikit-learn's nearest neighbors square huge values
+@pytest.mark.filterwarnings("ignore:J is .* for all probes")
 def test_constant_columns_are_equal_and_in_column_order(name, value):
     if name in ("DAF-svm", "DAF-tree") and abs(value) > 1e38:
         pytest.skip("these see the values themselves, as float32")

@@ -106,6 +106,8 @@ def test_times_with_zones_gaps_and_spans():
 def test_what_cannot_be_prepared():
     with pytest.raises(ValueError, match="frame is of type ndarray: give a data frame"):
         prepare(np.zeros((3, 2)))
+    with pytest.raises(ValueError, match="X has 2 columns of the name 'a'"):
+        prepare(pd.DataFrame(np.eye(2), columns=["a", "a"]))
     with (
         pytest.warns(UserWarning, match="constant or empty"),
         pytest.raises(ValueError, match="no column of the frame is a feature"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from ..criteria.base import Target
 from ..criteria.columns import on_scaled_columns
 from ..validation.errors import warn
-from ..validation.parameters import check_parameter, outcome_array, whole_number
+from ..validation.parameters import check_parameter, checked_weights, outcome_array, whole_number
 from ..validation.tables import is_frame
 from .permutations import permuted_rows
 from .sizes import (
@@ -151,8 +152,6 @@ def nested_score(
     adjust : array, data frame or None, default=None
         As in `size_curve`; `adjusted_scores` compares the result with models of the covariates.
     """
-    if y is None:
-        raise ValueError("y=None: the score needs a target to predict")
     y = outcome_array(y)
     if repeats is None:
         is_short = len(y) <= FEW_ROWS and getattr(selector, "time_limit", None) is None
@@ -165,8 +164,8 @@ def nested_score(
         return score
     group_of = None if groups is None else np.unique(groups, return_inverse=True)[1]
     rows = permuted_rows(group_of, len(y), seed=0)
-    if sample_weight is not None:
-        options["sample_weight"] = np.asarray(sample_weight)[rows]
+    if (weights := checked_weights(sample_weight, len(y))) is not None:
+        options["sample_weight"] = weights[rows]
     return replace(score, shuffled=_repeated(1, selector, X, y[rows], **options).mean)
 
 
@@ -331,6 +330,8 @@ class SelectionFrequency:
     @property
     def stability(self) -> float:
         n_selected = float(np.mean(self.subsets.sum(axis=1)))
+        if n_selected == self.subsets.shape[1]:  # all features
+            return 1.0
         return (self.shared - self.shared_by_chance) / (n_selected - self.shared_by_chance)
 
     def __repr__(self) -> str:
@@ -382,12 +383,13 @@ def selection_frequency(
     is_short = len(y) <= FEW_ROWS and getattr(selector, "time_limit", None) is None
     n_pairs = (PAIRS if is_short else FEW_PAIRS) if n_pairs is None else n_pairs
     check_parameter("n_pairs", n_pairs, whole_number(1))
-    check_consistent_length(numbers, y, groups, sample_weight)
+    check_consistent_length(numbers, y)
     target = Target.of(y, getattr(criterion_of(selector, numbers), "task", "auto"))
     of_rows = arguments_of_rows(len(y), groups, sample_weight, adjust)
     table, n_probes = X if is_frame(X) else numbers, probes_of_a_copy(selector)
     subsets = np.zeros((2 * n_pairs, numbers.shape[1]), dtype=bool)
-    for number, rows in enumerate(half for seed in range(n_pairs) for half in halves(target, groups, seed)):
+    pairs = [halves(target, of_rows.get("groups"), seed) for seed in range(n_pairs)]
+    for number, rows in enumerate(chain.from_iterable(pairs)):
         copy = ranked_on_rows(selector, table, y, rows, [top], of_rows, n_probes=n_probes, seed=number)
         subsets[number, columns_at_sizes(copy, [top])[0]] = True
     return SelectionFrequency(subsets, top)

@@ -20,7 +20,7 @@ from ..engine.probes import Subsets
 from ..executors import require_complete
 from ..stopping import MaxProbes
 from ..validation.errors import warn
-from ..validation.parameters import is_whole, outcome_array
+from ..validation.parameters import checked_groups, checked_weights, is_whole, outcome_array
 from ..validation.stores import Stored
 from ..validation.tables import is_frame
 from .covariates import Covariates
@@ -184,11 +184,10 @@ def size_curve(
     """
     warn_if_groups_missing(selector, groups)
     check_is_fitted(selector, "ranking_")
-    if y is None:
-        raise ValueError("y=None: the size curve needs a target to predict")
     numbers, y = selector._numbers_of(X, MISSING_CATEGORY), outcome_array(y)
-    check_consistent_length(numbers, y, groups, sample_weight)
+    check_consistent_length(numbers, y)
     of_rows = arguments_of_rows(len(y), groups, sample_weight, adjust)
+    groups, sample_weight = of_rows.get("groups"), of_rows.get("sample_weight")
     criterion = criterion_of(selector, numbers)
     target = Target.of(y, getattr(criterion, "task", "auto"))
     ranking, n_representatives = distinct_ranking(selector, numbers)
@@ -212,9 +211,9 @@ def size_curve(
 
 def arguments_of_rows(n_rows: int, groups: Any, sample_weight: Any, adjust: Any) -> dict[str, NDArray[Any]]:
     """The arguments of ``fit`` that have a value for each row, as arrays; covariates as numbers."""
-    of_rows = {"groups": groups, "sample_weight": sample_weight}
+    of_rows = {"groups": checked_groups(groups, n_rows), "sample_weight": checked_weights(sample_weight, n_rows)}
     of_rows["adjust"] = None if adjust is None else Covariates.of(adjust, n_rows).values
-    return {name: np.asarray(values) for name, values in of_rows.items() if values is not None}
+    return {name: values for name, values in of_rows.items() if values is not None}
 
 
 def scoring_for(selector: Any, target: Target, splits: Sequence[Split]) -> Any:
@@ -276,9 +275,9 @@ def as_sizes(selector: Any, sizes: Iterable[int] | None = None, most: int = MAX_
     n_ranks = int(selector.n_features_in_ if ranking is None else ranking.max())
     least = max(1, len(getattr(getattr(selector, "_units", None), "kept", ())))
     if sizes is not None:
-        requested = list(sizes)
+        requested = list(sizes) if isinstance(sizes, Iterable) else []
         if not requested or not all(is_whole(size, least, n_ranks) for size in requested):
-            raise ValueError(f"sizes={requested!r} must be whole numbers from {least} to {n_ranks}")
+            raise ValueError(f"sizes={sizes!r} must be a list of whole numbers from {least} to {n_ranks}")
         return np.unique(np.array(requested, dtype=np.int64))
     if hasattr(selector, "path_"):
         return np.array(sorted(selector.path_)[: 2 * N_SIZES], dtype=np.int64)

@@ -132,7 +132,9 @@ class AdditiveFit:
         n_columns = table.n_columns
         weights = np.ones(table.n_rows) if table.weights is None else table.weights
         targets = _weighted(table.scores.T, weights, table.strata).T
-        targets /= np.sqrt((targets**2).mean(axis=1, keepdims=True))
+        sizes = np.sqrt((targets**2).mean(axis=1, keepdims=True))
+        varies = sizes[:, 0] > 1e-9  # not so for a class that is a stratum
+        targets = targets[varies] / sizes[varies]
         columns, strength = _normal_scores(table, targets * np.sqrt(weights))
         lines = Atoms(_weighted(columns, weights, table.strata), _twice(np.arange(n_columns)), np.zeros(n_columns))
         candidates = list(also)

@@ -18,6 +18,7 @@ from sklearn.utils import gen_batches
 from ..evaluation.permutations import Permutations
 from ..executors import Map, in_turn, one_blas_thread, threads
 from ..kernels import permutations as kernels
+from ..validation.errors import USUAL_ERROR_STATE
 from ..validation.parameters import SHARE, check_parameter, seed_of
 from .base import Discoveries, Table, q_values
 
@@ -34,6 +35,7 @@ EXCEEDING = 250  # null statistics to which the tail is fitted
 NEARLY_EQUAL = 1e-4  # relative rounding error of a statistic
 
 
+@USUAL_ERROR_STATE
 def associated(
     X: Any,
     y: Any,
@@ -111,7 +113,7 @@ def association_p_values(table: Table, seed: int, run: Map = in_turn) -> Floats:
     """The p-value of each column."""
     scores = weighted_scores(table.scores, table.weights, table.strata)
     share = 1 - np.bincount(table.target) / table.n_rows if table.n_classes > 2 else np.ones(len(scores))
-    varies = np.abs(scores).max(axis=1) > 0
+    varies = np.abs(scores).max(axis=1) > 1e-9
     if not varies.any():  # y is constant in every stratum
         return np.ones(table.n_columns)
     scores, share = scores[varies], share[varies]

@@ -14,15 +14,16 @@ from sklearn.utils import check_array, check_consistent_length
 
 from ..criteria.base import Target
 from ..evaluation.covariates import Covariates
+from ..validation.errors import ParameterError
 from ..validation.parameters import (
     SHARE,
     check_parameter,
     checked_groups,
     checked_weights,
-    plain_labels,
+    outcome_array,
     require_two_weighted,
-    survival_in,
 )
+from ..validation.tables import explained, require_plain
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -56,11 +57,13 @@ class Table:
         adjust: Any = None,
         task: str = "auto",
     ) -> Table:
-        X = check_array(
-            X, accept_sparse="csc", ensure_all_finite="allow-nan", dtype="numeric", ensure_min_samples=MIN_ROWS
-        )
-        survival = survival_in(y)
-        y = plain_labels(y, several=True) if survival is None else survival.array
+        require_plain(X, y)
+        with explained(X):
+            X = check_array(
+                X, accept_sparse="csc", ensure_all_finite="allow-nan", dtype="numeric", ensure_min_samples=MIN_ROWS
+            )
+            X = X.astype(np.float64) if X.dtype.kind == "O" else X
+        y = outcome_array(y)
         check_consistent_length(X, y)
         weights = checked_weights(sample_weight, len(y))
         if y.ndim == 1:
@@ -72,6 +75,8 @@ class Table:
             weights = None if np.ptp(weights[used]) == 0 else weights[used] / weights[used].mean()
         groups = None if groups is None else _codes("groups", groups, len(y))[used]
         strata = np.zeros(len(target.values), np.int64) if strata is None else _codes("strata", strata, len(y))[used]
+        if len(np.unique(np.column_stack([strata, target.values]), axis=0)) == len(np.unique(strata)):
+            raise ParameterError("y has one value in each stratum, so nothing remains to test: give other strata")
         table = cls(X, rows, target.values, target.n_classes, weights, groups, strata)
         return table if adjust is None else table._adjusted(target, adjust)
 

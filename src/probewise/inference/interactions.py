@@ -17,6 +17,7 @@ from ..evaluation.permutations import Permutations
 from ..executors import Map, in_turn, one_blas_thread, threads
 from ..kernels.device import find
 from ..kernels.pairs import strengths, strongest
+from ..validation.errors import USUAL_ERROR_STATE
 from ..validation.parameters import SHARE, check_parameter, seed_of
 from .additive import AdditiveFit
 from .association import tail_p_values
@@ -59,6 +60,7 @@ class Pairs:
         return f"Pairs({len(self.pairs):,} pairs at a false discovery rate of {self.fdr:g})"
 
 
+@USUAL_ERROR_STATE
 def pairs(
     X: Any,
     y: Any,

@@ -17,6 +17,7 @@ from scipy.cluster.hierarchy import fcluster, linkage
 
 from ..executors import Map, in_turn, one_blas_thread, threads
 from ..kernels.variable_selection import sample_models
+from ..validation.errors import USUAL_ERROR_STATE
 from ..validation.parameters import SHARE, check_parameter, named_columns, seed_of
 from .additive import N_SHAPES, AdditiveFit
 from .base import Discoveries, Neighborhood, Table
@@ -40,6 +41,7 @@ EXPLORATION = 5.0  # rate of draws that ignore the odds, in atoms per step
 SIMILAR = 0.6  # mean absolute correlation in a cluster
 
 
+@USUAL_ERROR_STATE
 def needed(
     X: Any,
     y: Any,

@@ -68,8 +68,8 @@ def _write(frame: pl.DataFrame, path: Path) -> None:
     except Exception as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise
-        # polars and xlsxwriter have errors of their own, without a number, for a full disk
-        raise TableError(f"{path} cannot be written ({first_line(error)}): is the disk full?") from error
+        # polars and xlsxwriter have errors of their own, without a number, for a full or read-only disk
+        raise TableError(f"{path} cannot be written: {first_line(error)}") from error
 
 
 def _write_new(frame: pl.DataFrame, path: Path) -> None:

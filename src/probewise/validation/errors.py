@@ -5,6 +5,10 @@ from __future__ import annotations
 import sys
 import warnings
 
+import numpy as np
+
+# Decorates public functions: numpy's usual error state, even where the caller's np.errstate raises.
+USUAL_ERROR_STATE = np.errstate(all="warn", under="ignore")
 INTERNAL_PACKAGES = ("probewise", "sklearn")
 
 

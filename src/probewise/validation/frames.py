@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from .contents import GROUP_NAME, ID_NAME
 from .errors import ParameterError, warn
-from .tables import CATEGORIES, is_frame, kinds_of_columns
+from .tables import CATEGORIES, is_frame, kinds_of_columns, require_distinct_names
 
 MAX_LEVELS, ROWS_PER_LEVEL = 20, 2  # of text that is a category
 LONGEST_LIST = 8
@@ -53,6 +53,7 @@ def prepare(frame: Any) -> Any:
     """
     if not is_frame(frame):
         raise ParameterError(f"frame is of type {type(frame).__name__}: give a data frame of pandas or polars")
+    require_distinct_names(frame)
     columns: dict[Any, Any] = {}
     decisions: dict[str, list[str]] = {name: [] for name in DECISIONS}
     kinds: Any = kinds_of_columns(frame)

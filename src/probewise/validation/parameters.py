@@ -220,13 +220,13 @@ def _columns_by_label(labels: list[Any], n_features: int) -> list[list[int]]:
 
 def writable_path(
     path: str | PathLike[str],
-    formats: Sequence[str],
+    formats: Sequence[str] = (),
     refusal: str = "{} has no format that can be written: name it {}",
     error: type[ValueError] = ValueError,
 ) -> Path:
-    """The path, if its ending is one of the formats, its folder exists, and it is not a folder itself."""
+    """The path, if its ending is one of the formats (if any), its folder exists, and it is not a folder itself."""
     path = Path(path)
-    if path.suffix.lower() not in formats:
+    if formats and path.suffix.lower() not in formats:
         raise error(refusal.format(path, choice(formats)))
     if not path.parent.is_dir():
         raise error(f"{path} cannot be written: the folder {path.parent} does not exist")
@@ -280,9 +280,13 @@ def survival_in(y: Any) -> Survival | None:
 
 
 def outcome_array(y: Any) -> NDArray[Any]:
-    """y as an array; a survival outcome as a structured array."""
-    survival = survival_in(y)
-    return np.asarray(y) if survival is None else survival.array
+    """y as a checked array, with one dimension for one target; a survival outcome as a structured array."""
+    if y is None:
+        raise ParameterError("y=None: a target is needed")
+    if (survival := survival_in(y)) is not None:
+        return survival.array
+    y = plain_labels(y, several=True)
+    return y.ravel() if y.ndim == 2 and y.shape[1] == 1 else y
 
 
 def plain_labels(y: Any, *, several: bool = False) -> NDArray[Any]:

@@ -34,7 +34,7 @@ def validated(
     with explained(X):
         if with_target:
             y = None if y is None else plain_labels(y, several=several)
-            X, y = validate_data(estimator, X, y, multi_output=getattr(y, "ndim", 1) == 2 and several, **options)
+            X, y = validate_data(estimator, X, y, multi_output=np.ndim(y) == 2 and y.shape[1] > 1, **options)
         else:
             X = validate_data(estimator, X, **options)
         if X.dtype.kind == "O":
@@ -68,6 +68,8 @@ def require_plain(X: Any, y: Any = None) -> None:
             raise ValueError(
                 f"Complex data not supported: {name} is {part.dtype}; give real numbers, such as {name}.real"
             )
+    if sp.issparse(y):
+        raise TypeError("y is a sparse matrix: give an array, such as y.toarray()")
     if hasattr(X, "collect") and not hasattr(X, "shape"):
         raise TypeError(f"X is a {type(X).__name__}, which holds no rows yet: call its collect() first")
     if X is None or isinstance(X, str | bytes | set | frozenset | Iterator) or type(X) is dict:
@@ -120,18 +122,22 @@ def _require_plain_frame(X: Any) -> None:
     if 0 in X.shape:
         what = "sample(s)" if X.shape[0] == 0 else "feature(s)"
         raise ValueError(f"Found array with 0 {what} (shape={tuple(X.shape)}): X is an empty frame")
-    names = list(X.columns)
-    seen: set[Any] = set()
+    require_distinct_names(X)
+    dates = [getattr(kind, "is_temporal", bool)() or getattr(kind, "kind", "") in ("M", "m") for kind in X.dtypes]
+    if any(dates):
+        raise ValueError(
+            f"Input X holds dates or times in {some_columns(np.flatnonzero(dates), len(dates), X.columns)}: "
+            f"turn them into numbers, such as days since the first, or leave them out{_other_decisions(X, dates)}"
+        )
+
+
+def require_distinct_names(X: Any) -> None:
+    """Refuse a data frame with two columns of one name."""
+    names, seen = list(X.columns), set()
     for name in names:
         if name in seen:
             raise ValueError(f"X has {names.count(name)} columns of the name {name!r}: rename them or leave some out")
         seen.add(name)
-    dates = [getattr(kind, "is_temporal", bool)() or getattr(kind, "kind", "") in ("M", "m") for kind in X.dtypes]
-    if any(dates):
-        raise ValueError(
-            f"Input X holds dates or times in {some_columns(np.flatnonzero(dates), len(names), X.columns)}: "
-            f"turn them into numbers, such as days since the first, or leave them out{_other_decisions(X, dates)}"
-        )
 
 
 @contextmanager
