@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import joblib
@@ -318,9 +319,11 @@ def test_numbers_to_predict():
     assert set(best.get_support(indices=True)) == {3, 17}
 
 
-def test_the_last_features_for_a_number_are_ranked_by_forward_selection(tmp_path):
+@pytest.mark.parametrize("n_probes", [600, 605])  # 605 probes end inside a block
+def test_the_last_features_for_a_number_are_ranked_by_forward_selection(tmp_path, n_probes):
     """Copies of a good feature do not follow it; the order equals a twin's, for any workers and without the data."""
     rng, path = np.random.default_rng(0), tmp_path / "run.ledger"
+    tournament = partial(Tournament, 10, n_probes=n_probes, random_state=0)
     X = rng.normal(size=(60, 40))
     y = 3 * X[:, 0] + 2 * X[:, 1] + 0.3 * rng.normal(size=60)
     X[:, 10:15] = X[:, [0]] + 0.05 * rng.normal(size=(60, 5))
