@@ -299,7 +299,7 @@ def main(only=None, small=False, jobs=2, **_):
     for sets, n_seeds in ((SETS[:3], 1),) if small else ((SETS, SEEDS), (TALLER, 1)):
         measure(present(sets), names, halves, n_seeds, small, jobs)
     names = [name for name in FOR_NUMBERS if not only or name in names]
-    measure(present(NUMBERS[:2] if small else NUMBERS), names, halves, 1, small, jobs)
+    measure(present(NUMBERS[:2] if small else NUMBERS), names, halves, 1 if small else SEEDS, small, jobs)
 
 
 def seeds_of(method, n_seeds):

@@ -39,6 +39,7 @@ from .filters.mrmr import JMI, MRMR
 from .filters.relieff import ReliefF
 from .inference import pairs
 from .stopping import MaxProbes, MaxTime, Rule
+from .validation.contents import copies_of_columns
 from .validation.errors import warn
 from .validation.parameters import check_parameters, number, seed_of, survival_in, whole_number
 from .validation.stores import Stored
@@ -275,7 +276,10 @@ class Tournament(RunResultsMixin, Selector):
                 protected = self._protected(used, n_threads, on_device)
                 schedule = replace(schedule, protected=protected, protected_above=above)
             if schedule.ends:
-                schedule = replace(schedule, paired=self._paired(used, n_threads))
+                copies = NO_COLUMNS
+                if used.table.units.are_features and not isinstance(used.matrix, Stored):
+                    copies = copies_of_columns(used.matrix).astype(np.int32)
+                schedule = replace(schedule, paired=self._paired(used, n_threads), copies=copies)
         model = forward = None
         if isinstance(self.criterion, str) and self.criterion == "auto":
             model = linear_model(used)
