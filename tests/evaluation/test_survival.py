@@ -6,6 +6,7 @@ from scipy.optimize import minimize
 
 import naive
 from probewise import DAF, Tournament
+from probewise.datasets import load
 from probewise.evaluation import nested_score, size_curve
 from probewise.evaluation.survival import Cox, KaplanMeier, concordance, error_of_guessing, hazard_ratio
 from probewise.inference import associated
@@ -119,6 +120,12 @@ def test_arrays_and_frames_are_the_same_outcome():
             Tournament(2, n_probes=500, random_state=0).fit(X, other).scores_, expected.scores_
         )
     np.testing.assert_array_equal(outcome_array(frame), y)
+
+
+def test_a_file_with_times_and_events_is_a_data_set(tmp_path):
+    X, y = table(20, 3)
+    np.savez(tmp_path / "trial.npz", X=X, time=y["time"], event=y["event"].astype(np.int8))
+    np.testing.assert_array_equal(load("trial", tmp_path).y, y)
 
 
 def test_daf_and_inference_take_survival():
