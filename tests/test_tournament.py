@@ -373,6 +373,7 @@ def test_the_last_features_for_a_number_are_ranked_by_forward_selection(tmp_path
     with Ledger(path) as ledger:
         settings, values, again = ledger.settings, ledger.values(), Run.read(ledger)
     assert again.ranking().tolist() == whole.ranking_.tolist()
+    assert "ranked one at a time" in summarize(whole, inference=False)["header"]["description"]
     path.unlink()
     del settings["stopped"], settings["forward"]
     with Ledger(path, settings) as ledger:

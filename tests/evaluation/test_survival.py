@@ -153,6 +153,7 @@ def test_the_nested_score_is_a_concordance_index():
 def test_the_report_compares_the_halves_by_predicted_risk():
     X, y = table()
     summary = summarize(Tournament(2, n_probes=500, random_state=0).fit(X, y), X, y)
+    assert "ranked one at a time" not in summary["header"]["description"]  # by forward selection
     low, high = summary["survival"]["halves"]
     assert low["rows"] + high["rows"] == low["at_risk"][0] + high["at_risk"][0] == len(y)
     assert low["curve"]["y"][-1] > high["curve"]["y"][-1]
