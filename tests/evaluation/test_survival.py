@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from scipy.optimize import minimize
+from sklearn.exceptions import ConvergenceWarning
 
 import naive
 from probewise import DAF, Tournament
@@ -100,6 +101,30 @@ def test_other_codes_of_the_event_are_refused():
     y = pandas.DataFrame({"time": [1.0, 2.0, 3.0], "status": [1, 2, 2]})
     with pytest.raises(ValueError, match="event 2"):
         Tournament(1).fit(np.arange(6.0).reshape(3, 2), y)
+
+
+@pytest.mark.parametrize("order", [["months", "died"], ["died", "months"]])
+def test_a_frame_that_may_be_a_survival_outcome_is_not_taken_for_two_targets(order):
+    pandas = pytest.importorskip("pandas")
+    X, y = table(40, 6)
+    frame = pandas.DataFrame({"months": y["time"], "died": y["event"].astype(int)})
+    with pytest.raises(ValueError, match="'died' of 0 and 1 and 'months' of numbers: for events and times, call"):
+        Tournament(1, n_probes=100).fit(X, frame[order])
+    Tournament(1, n_probes=100).fit(X, frame[order].to_numpy())
+    Tournament(1, n_probes=100).fit(X, pandas.DataFrame({"a": X[:, 0] > 0, "b": X[:, 1] > 0}).astype(int))
+    Tournament(1, n_probes=100).fit(X, pandas.DataFrame(X[:, :2]))
+
+
+def test_workers_and_interruptions_do_not_change_a_run(tmp_path):
+    X, y = table(60, 30)
+    options = {"n_probes": 400, "random_state": 0}
+    whole, path = Tournament(2, **options).fit(X, y), tmp_path / "run.ledger"
+    with pytest.warns(ConvergenceWarning, match="time limit"):
+        Tournament(2, ledger=path, time_limit=1e-9, **options).fit(X, y)
+    for again in (Tournament(2, ledger=path, **options), Tournament(2, n_jobs=2, **options)):
+        again.fit(X, y)
+        np.testing.assert_array_equal(again.scores_, whole.scores_)
+        np.testing.assert_array_equal(again.ranking_, whole.ranking_)
 
 
 def test_a_time_of_zero_and_events_in_all_rows_are_legal():
