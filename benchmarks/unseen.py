@@ -1,8 +1,10 @@
-"""Accuracy (classes) or R^2 (numbers) of the best 5, 10, 20 and 50 features of each method on held-out rows.
+"""Accuracy, R^2 or concordance of the best 5, 10, 20 and 50 features of each method on held-out rows.
 
 For each data set (.npz files in the folder PROBEWISE_DATA) and each stratified half: columns are standardized by the
 half, a method ranks the features on it, and a linear SVM, 1-NN and a random forest, trained on the same rows with the
-best d features, are scored on the other half; for a numeric target ridge, 5-NN and a forest, each R^2 at least -0.5.
+best d features, are scored on the other half; for a numeric target ridge, 5-NN and a forest, each R^2 at least -0.5;
+for survival times a Cox model with a ridge penalty, by the concordance index. Methods for numbers get the martingale
+residuals of survival times.
 Results are stored in benchmarks/unseen.jsonl and not computed again.
 """
 
@@ -19,6 +21,8 @@ import scipy.sparse as sp
 from joblib import Parallel, delayed
 
 from benchmarks.measure import print_table
+from probewise.evaluation.survival import Cox, concordance
+from probewise.validation.survival import Survival
 
 SIZES = (5, 10, 20, 50)
 SETS = ("colon", "leukemia", "lymphoma", "prostate_ge", "tox_171", "arcene", "khan", "gravier", "warpar10p")
@@ -27,7 +31,8 @@ NUMBERS = (
     *("riboflavin", "wheat", "gasoline", "nirsoil", "cookie", "liver_toxicity", "permeability", "pac", "eyedata"),
     "meatspec",
 )
-HALVES = 3
+SURVIVAL = ("vdv", "nki70", "tcga_ovarian")
+HALVES, SURVIVAL_HALVES = 3, 5
 SEEDS = 3  # for random methods: with one seed the mean over sets varies by half a point
 RANDOM_METHODS = ("Tournament", "DAF", "random forest importance", "Boruta")
 FOLDER = Path(os.environ.get("PROBEWISE_DATA", Path(__file__).parents[2] / "shared" / "data"))
@@ -152,6 +157,16 @@ def stability_paths(X, y, half):
     return np.lexsort((correlation(X, y, half).argsort(), expected))
 
 
+def coxnet(X, y, half):
+    """Path of Cox models with an elastic net penalty."""
+    from sksurv.linear_model import CoxnetSurvivalAnalysis
+
+    varied = np.flatnonzero(X.std(axis=0) > 0)
+    path = CoxnetSurvivalAnalysis(l1_ratio=0.5, n_alphas=30, alpha_min_ratio=0.05).fit(X[:, varied], y).coef_
+    entered = (path != 0).sum(axis=1) + 0.5 * np.abs(path[:, -1]) / (np.abs(path[:, -1]).max() + 1e-9)
+    return varied[by_scores(entered)]
+
+
 def vip(X, y, half):
     """Variable importance in projection of partial least squares; the number of components is cross-validated."""
     from sklearn.cross_decomposition import PLSRegression
@@ -241,15 +256,28 @@ PEERS = {
     "HSIC lasso": hsic_lasso,
     "IPSS": stability_paths,
     "correlation": correlation,
+    "univariate Cox": correlation,  # the covariance with martingale residuals is the score test
+    "variance": None,
+    "Coxnet": coxnet,
     "PLS-VIP": vip,
 }
-# IPSS takes minutes on ten classes; correlation and PLS-VIP are for numbers.
-FOR_CLASSES = ("correlation", "PLS-VIP", "IPSS")
-FOR_NUMBERS = ("Tournament", "ReliefF", "random forest importance", "LightGBM gain", *PEERS)
+# IPSS takes minutes on ten classes; the others are for numbers or survival times.
+NOT_FOR_CLASSES = ("correlation", "PLS-VIP", "IPSS", "univariate Cox", "variance", "Coxnet")
+FOR_SURVIVAL = (
+    *("Tournament", "univariate Cox", "variance", "Coxnet", "elastic net", "random forest importance"),
+    "LightGBM gain",
+)
+FOR_NUMBERS = (
+    *("Tournament", "ReliefF", "random forest importance", "LightGBM gain", "elastic net", "MCP (skglm)", "abess"),
+    *("HSIC lasso", "IPSS", "correlation", "PLS-VIP"),
+)
 
 
 def load(name):
     with np.load(FOLDER / f"{name}.npz", allow_pickle=False) as arrays:
+        if "time" in arrays:
+            y = Survival(arrays["event"].astype(bool), arrays["time"]).array
+            return arrays["X"].astype(np.float32), y
         y = arrays["y"] if is_numeric(arrays["y"]) else np.unique(arrays["y"], return_inverse=True)[1]
         if "indptr" in arrays.files:
             parts = arrays["data"].astype(np.float32), arrays["indices"], arrays["indptr"]
@@ -268,15 +296,24 @@ def scored(name, method, half, seed=0, rank=None, table=None):
 
     warnings.filterwarnings("ignore")
     X, y = load(name) if table is None else table
-    strata = None if is_numeric(y) else y
+    is_survival = y.dtype.names is not None
+    strata = y["event"] if is_survival else None if is_numeric(y) else y
     training, held_out = train_test_split(np.arange(len(y)), test_size=0.5, stratify=strata, random_state=100 + half)
     scaler = (MaxAbsScaler() if sp.issparse(X) else StandardScaler()).fit(X[training])
     train, test = (scaler.transform(X[rows]).astype(np.float32) for rows in (training, held_out))
     started = time.perf_counter()
-    order = (rank or methods()[method])(train, y[training], 1000 * seed + half)
+    target = y[training]
+    if is_survival and method not in ("Tournament", "Coxnet"):
+        target = Survival.of(target).residuals()
+    rank = rank or methods()[method]
+    order = by_scores(scaler.var_) if method == "variance" else rank(train, target, 1000 * seed + half)
     result = {"set": name, "method": method, "half": half, "seed": seed, "seconds": time.perf_counter() - started}
     for size in SIZES:
         first = order[:size]
+        if is_survival:
+            model = Cox.fit(train[:, first].astype(float), Survival.of(y[training]))
+            result[str(size)] = concordance(Survival.of(y[held_out]), model.risk(test[:, first].astype(float)))
+            continue
         models = LinearSVC(dual="auto"), KNeighborsClassifier(1), RandomForestClassifier(100, random_state=0)
         if is_numeric(y):
             forest = RandomForestRegressor(100, random_state=0)
@@ -284,6 +321,10 @@ def scored(name, method, half, seed=0, rank=None, table=None):
         scores = [each.fit(train[:, first], y[training]).score(test[:, first], y[held_out]) for each in models]
         result[str(size)] = float(np.mean(np.maximum(scores, -0.5)))
     return result
+
+
+def kind_of(name):
+    return "numbers" if name in NUMBERS else "survival" if name in SURVIVAL else "classes"
 
 
 def present(sets):
@@ -294,12 +335,14 @@ def present(sets):
 
 
 def main(only=None, small=False, jobs=2, **_):
-    names = only.split(",") if only else [name for name in methods() if name not in FOR_CLASSES]
+    names = only.split(",") if only else [name for name in methods() if name not in NOT_FOR_CLASSES]
     halves = range(2 if small else HALVES)
     for sets, n_seeds in ((SETS[:3], 1),) if small else ((SETS, SEEDS), (TALLER, 1)):
         measure(present(sets), names, halves, n_seeds, small, jobs)
-    names = [name for name in FOR_NUMBERS if not only or name in names]
-    measure(present(NUMBERS[:2] if small else NUMBERS), names, halves, 1, small, jobs)
+    names = [name for name in FOR_SURVIVAL if not only or name in only.split(",")]
+    measure(present(SURVIVAL), names, range(2 if small else SURVIVAL_HALVES), 1 if small else SEEDS, small, jobs)
+    names = [name for name in FOR_NUMBERS if not only or name in only.split(",")]
+    measure(present(NUMBERS[:2] if small else NUMBERS), names, halves, 1 if small else SEEDS, small, jobs)
 
 
 def seeds_of(method, n_seeds):
@@ -349,7 +392,7 @@ def show(stored, sets, names, halves, n_seeds):
         for k in np.argsort(-at_20.mean(axis=1))
     ]
     header = ["method", *(f"{d}" for d in SIZES), "largest deficit", "difference at 20", "seconds"]
-    measure = "R^2 x 100" if sets[0] in NUMBERS else "Accuracy (%)"
+    measure = {"numbers": "R^2 x 100", "survival": "Concordance (%)"}.get(kind_of(sets[0]), "Accuracy (%)")
     title = f"{measure} on held-out rows by number of features: {len(sets)} data sets, {len(halves)} halves each"
     print_table(title, header, rows)
     by_set = [[s, *(f"{value:.1f}" for value in at_20[:, k])] for k, s in enumerate(sets)]

@@ -848,6 +848,12 @@ def linear_weights(X, targets, sample_weight):
     return np.sqrt(sum(w**2 for w in weights))
 
 
+def copies_of_columns(X):
+    """Columns whose squared correlation with an earlier column is 1."""
+    r = [[np.corrcoef(X[:, j], X[:, k])[0, 1] ** 2 for k in range(j)] for j in range(X.shape[1])]
+    return [j for j in range(X.shape[1]) if max(r[j], default=0) > 1 - 1e-9]
+
+
 def forward_order(score, features, n_rows):
     """Features one by one: the first, in the given order, whose error 1 - J is at most 1 + 2 / rows times the least."""
     chosen, rest = [], list(features)
@@ -909,6 +915,7 @@ def tournament_rounds(plan, values, schedule, linear_weights, share, ridge=10.0,
         if sizes[number + 1] > schedule.protected_above:
             order.sort(key=lambda k: active[k] not in schedule.protected)
         order.sort(key=lambda k: active[k] not in schedule.paired)
+        order.sort(key=lambda k: active[k] in schedule.copies)
         best = order[: sizes[number + 1]]
         rounds.append(sorted(active[best].tolist()))
     return rounds

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import joblib
@@ -32,6 +33,7 @@ from probewise.engine.schedule import KEPT_SHARE, N_LAST, LinearModel, Schedule,
 from probewise.engine.units import NO_COLUMNS
 from probewise.report import render_markdown, summarize
 from probewise.tournament import default_criterion
+from probewise.validation.contents import copies_of_columns
 
 DATA = make_madelon(120, 80, random_state=1)
 
@@ -60,6 +62,7 @@ def shifted(shift):
 def test_rounds_are_those_of_a_literal_twin(shift):
     """Who goes on, round by round, by dense ridge regressions over all probes so far, and on the table."""
     X = shifted(shift)
+    X[:, [70, 75]] = X[:, [8]] * [1, -2] + [0, 3]
     fitted = tournament().fit(X, DATA.y)
     plan, values, schedule = fitted.run_.plan, fitted.run_.ledger.values(), fitted.run_.settings.schedule
     targets = np.array([DATA.y == label for label in np.unique(DATA.y)], dtype=float).T
@@ -72,6 +75,38 @@ def test_rounds_are_those_of_a_literal_twin(shift):
 
     active = naive.tournament_rounds(plan, values, schedule, linear_weights, skill**2)
     assert [part.active.tolist() for part in plan.rounds] == active
+    assert not {70, 75} & set(active[1])
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_copies_are_those_of_a_literal_twin(sparse):
+    """Multiples, negations and complements of a column, counts of words, columns without copies; no constant column."""
+    rng = np.random.default_rng(0)
+    X = np.hstack([rng.normal(size=(40, 30)), rng.poisson(0.2, size=(40, 60))]).astype(np.float32)
+    X[:, [40, 3, 41]] = X[:, [7]] * [1, -1, 2]
+    X[:, 50] = 1 - X[:, 60]
+    expected = naive.copies_of_columns(X)
+    assert {7, 40, 41, 60} <= set(expected)
+    X[:, [10, 11]] = 2, 0
+    table = sp.csr_matrix(X) if sparse else X
+    assert copies_of_columns(table).tolist() == expected
+    assert copies_of_columns(table[:, 12:30]).tolist() == []
+
+
+def test_copies_are_dropped_after_the_first_round(tmp_path):
+    """Three copies of each good feature would fill the places of others; protected copies are dropped as well."""
+    rng, path = np.random.default_rng(0), tmp_path / "run.ledger"
+    X = rng.normal(size=(220, 150)).astype(np.float32)
+    y = X[:, :4].sum(axis=1) + 0.3 * rng.normal(size=220)
+    X[:, 100:112] = np.tile(X[:, :4], 3)
+    whole = tournament(ledger=path).fit(X, y)
+    assert set(np.argsort(whole.ranking_)[:4]) == {0, 1, 2, 3}
+    assert (whole.history_["dropped_in_round"][100:112] == 1).all()
+    schedule = whole.run_.settings.schedule
+    assert np.isin(schedule.copies, schedule.protected).any()
+    with Ledger(path) as ledger:
+        assert Run.read(ledger).ranking().tolist() == whole.ranking_.tolist()
+    same(whole, tournament(ledger=path).fit(X, y))
 
 
 @pytest.mark.parametrize("n_columns", [30, 200])
@@ -318,9 +353,11 @@ def test_numbers_to_predict():
     assert set(best.get_support(indices=True)) == {3, 17}
 
 
-def test_the_last_features_for_a_number_are_ranked_by_forward_selection(tmp_path):
+@pytest.mark.parametrize("n_probes", [600, 605])  # 605 probes end inside a block
+def test_the_last_features_for_a_number_are_ranked_by_forward_selection(tmp_path, n_probes):
     """Copies of a good feature do not follow it; the order equals a twin's, for any workers and without the data."""
     rng, path = np.random.default_rng(0), tmp_path / "run.ledger"
+    tournament = partial(Tournament, 10, n_probes=n_probes, random_state=0)
     X = rng.normal(size=(60, 40))
     y = 3 * X[:, 0] + 2 * X[:, 1] + 0.3 * rng.normal(size=60)
     X[:, 10:15] = X[:, [0]] + 0.05 * rng.normal(size=(60, 5))
@@ -336,6 +373,7 @@ def test_the_last_features_for_a_number_are_ranked_by_forward_selection(tmp_path
     with Ledger(path) as ledger:
         settings, values, again = ledger.settings, ledger.values(), Run.read(ledger)
     assert again.ranking().tolist() == whole.ranking_.tolist()
+    assert "ranked one at a time" in summarize(whole, inference=False)["header"]["description"]
     path.unlink()
     del settings["stopped"], settings["forward"]
     with Ledger(path, settings) as ledger:

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from .validation.errors import ParameterError
 from .validation.parameters import random_of
+from .validation.survival import Survival
 
 FOLDER_VARIABLE = "PROBEWISE_DATA"
 FLIPPED = 0.01  # share of wrong labels in generated data
@@ -126,9 +127,10 @@ def load(name: str, folder: str | PathLike[str] | None = None, *, openml: bool =
     """Load a data set from ``name.npz`` in a folder, or from OpenML.
 
     The file contains the arrays ``X`` and ``y``; a sparse table has ``data``, ``indices``, ``indptr`` and ``shape``
-    instead of ``X``. An official split is in ``train_index`` and ``test_index``. None is the folder in the environment
-    variable PROBEWISE_DATA. With ``openml``, a data set of `OPENML` that is not in the folder is fetched from there;
-    only its numeric columns are used, and there is no official split.
+    instead of ``X``, and a survival outcome ``time`` and ``event`` instead of ``y``. An official split is in
+    ``train_index`` and ``test_index``. None is the folder in the environment variable PROBEWISE_DATA. With ``openml``,
+    a data set of `OPENML` that is not in the folder is fetched from there; only its numeric columns are used, and there
+    is no official split.
     """
     folder = folder or os.environ.get(FOLDER_VARIABLE)
     path = None if folder is None else Path(folder) / f"{name}.npz"
@@ -150,6 +152,8 @@ def _from_file(name: str, path: Path) -> Dataset:
     if all(part in arrays for part in SPARSE_PARTS):
         data, indices, indptr, shape = (arrays.pop(part) for part in SPARSE_PARTS)
         arrays["X"] = sp.csr_matrix((data, indices, indptr), shape=tuple(shape))
+    if "y" not in arrays and {"time", "event"} <= set(arrays):
+        arrays["y"] = Survival(arrays["event"].astype(bool), arrays["time"]).array
     if "X" not in arrays or "y" not in arrays:
         raise ValueError(f"{path} contains {', '.join(arrays)}: a data set needs X and y")
     fields = {key: arrays.pop(key, None) for key in ("X", "y", "train_index", "test_index")}

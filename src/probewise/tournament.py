@@ -40,6 +40,7 @@ from .filters.mrmr import JMI, MRMR
 from .filters.relieff import ReliefF
 from .inference import pairs
 from .stopping import MaxProbes, MaxTime, Rule
+from .validation.contents import copies_of_columns
 from .validation.errors import warn
 from .validation.parameters import check_parameters, number, seed_of, survival_in, whole_number
 from .validation.stores import Stored
@@ -81,11 +82,12 @@ class Tournament(RunResultsMixin, Selector):
     (probes) of the remaining features by the probability that a model gives to the true class of each held-out row.
     One ridge regression over the probes of all rounds gives every feature a coefficient: how much it adds to a probe.
     With classes, the weight of the feature in a linear classifier on all remaining features is added to it.
-    The best 70% of the features go on. When 20 features are left, they share the rest of the budget. Features are
-    ranked by the round they reached, then by their coefficient. With numbers to predict, up to five features that a
-    stepwise linear regression adds stay until the last round, and forward selection ranks the last 20, so that near
-    copies do not follow each other. The best features of some fast filters are protected in the
-    early rounds, so that features that only help in combination are not dropped by chance.
+    The best 70% of the features go on; copies of other columns are dropped first. When 20 features are left, they share
+    the rest of the budget. Features are ranked by the round they reached, then by their coefficient. With numbers to
+    predict (not survival times), up to five features that a stepwise linear regression adds stay until the last round,
+    and forward selection ranks the last 20, so that near copies do not follow each other. The best features of some
+    fast filters are protected in the early rounds, so that features that only help in combination are not dropped by
+    chance.
 
     Use `Tournament` to predict with few features, and `DAF` to see how much each feature contributes.
 
@@ -279,11 +281,16 @@ class Tournament(RunResultsMixin, Selector):
                 protected = self._protected(used, n_threads, on_device)
                 schedule = replace(schedule, protected=protected, protected_above=above)
             if schedule.ends:
-                schedule = replace(schedule, paired=self._paired(used, n_threads))
+                copies = NO_COLUMNS
+                if used.table.units.are_features and not isinstance(used.matrix, Stored):
+                    copies = copies_of_columns(used.matrix).astype(np.int32)
+                schedule = replace(schedule, paired=self._paired(used, n_threads), copies=copies)
         model = forward = None
         if isinstance(self.criterion, str) and self.criterion == "auto":
             model = linear_model(used)
-            if not used.is_classification and self.scoring in (None, "r2"):
+            # Residuals of survival times hold so little signal that forward selection takes noise.
+            is_number = not used.is_classification and survival_in(used.outcome) is None
+            if is_number and self.scoring in (None, "r2"):
                 forward = used.table.score_of_units(score), used.shape[0]
         return replace(schedule, n_threads=n_threads, model=model, forward=forward), block_size
 

@@ -3,9 +3,11 @@
 import numpy as np
 import pytest
 from scipy.optimize import minimize
+from sklearn.exceptions import ConvergenceWarning
 
 import naive
 from probewise import DAF, Tournament
+from probewise.datasets import load
 from probewise.evaluation import nested_score, size_curve
 from probewise.evaluation.survival import Cox, KaplanMeier, concordance, error_of_guessing, hazard_ratio
 from probewise.inference import associated
@@ -101,6 +103,30 @@ def test_other_codes_of_the_event_are_refused():
         Tournament(1).fit(np.arange(6.0).reshape(3, 2), y)
 
 
+@pytest.mark.parametrize("order", [["months", "died"], ["died", "months"]])
+def test_a_frame_that_may_be_a_survival_outcome_is_not_taken_for_two_targets(order):
+    pandas = pytest.importorskip("pandas")
+    X, y = table(40, 6)
+    frame = pandas.DataFrame({"months": y["time"], "died": y["event"].astype(int)})
+    with pytest.raises(ValueError, match="'died' of 0 and 1 and 'months' of numbers: for events and times, call"):
+        Tournament(1, n_probes=100).fit(X, frame[order])
+    Tournament(1, n_probes=100).fit(X, frame[order].to_numpy())
+    Tournament(1, n_probes=100).fit(X, pandas.DataFrame({"a": X[:, 0] > 0, "b": X[:, 1] > 0}).astype(int))
+    Tournament(1, n_probes=100).fit(X, pandas.DataFrame(X[:, :2]))
+
+
+def test_workers_and_interruptions_do_not_change_a_run(tmp_path):
+    X, y = table(60, 30)
+    options = {"n_probes": 400, "random_state": 0}
+    whole, path = Tournament(2, **options).fit(X, y), tmp_path / "run.ledger"
+    with pytest.warns(ConvergenceWarning, match="time limit"):
+        Tournament(2, ledger=path, time_limit=1e-9, **options).fit(X, y)
+    for again in (Tournament(2, ledger=path, **options), Tournament(2, n_jobs=2, **options)):
+        again.fit(X, y)
+        np.testing.assert_array_equal(again.scores_, whole.scores_)
+        np.testing.assert_array_equal(again.ranking_, whole.ranking_)
+
+
 def test_a_time_of_zero_and_events_in_all_rows_are_legal():
     X, y = table(40, 6)
     y["event"], y["time"][:2] = True, 0.0
@@ -119,6 +145,12 @@ def test_arrays_and_frames_are_the_same_outcome():
             Tournament(2, n_probes=500, random_state=0).fit(X, other).scores_, expected.scores_
         )
     np.testing.assert_array_equal(outcome_array(frame), y)
+
+
+def test_a_file_with_times_and_events_is_a_data_set(tmp_path):
+    X, y = table(20, 3)
+    np.savez(tmp_path / "trial.npz", X=X, time=y["time"], event=y["event"].astype(np.int8))
+    np.testing.assert_array_equal(load("trial", tmp_path).y, y)
 
 
 def test_daf_and_inference_take_survival():
@@ -146,6 +178,7 @@ def test_the_nested_score_is_a_concordance_index():
 def test_the_report_compares_the_halves_by_predicted_risk():
     X, y = table()
     summary = summarize(Tournament(2, n_probes=500, random_state=0).fit(X, y), X, y)
+    assert "ranked one at a time" not in summary["header"]["description"]  # by forward selection
     low, high = summary["survival"]["halves"]
     assert low["rows"] + high["rows"] == low["at_risk"][0] + high["at_risk"][0] == len(y)
     assert low["curve"]["y"][-1] > high["curve"]["y"][-1]

@@ -184,3 +184,12 @@ def test_the_verdict_warns():
 
 def test_many_features_are_counted():
     assert leakage_sentence(list("abcde")).startswith("a, b, c and 2 more each determine the target exactly.")
+
+
+@pytest.mark.parametrize(("name", "none"), [("correlation", 0.0), ("hazard_ratio", 1.0)])
+def test_an_interval_that_contains_no_effect_has_no_direction(name, none):
+    ends = {f"{name}_low": [none - 0.2, none + 0.1, np.nan], f"{name}_high": [none + 0.3, none + 0.3, np.nan]}
+    columns = {name: [none + 0.1, none + 0.2, none + 0.2], **ends}
+    words = [direction_in_words(columns, row) for row in range(3)]
+    assert words[0].startswith(f"no clear direction, {name.replace('_', ' ')} {none + 0.1:.2f} (")
+    assert all(each.startswith(("increases with the target", "higher is worse")) for each in words[1:])

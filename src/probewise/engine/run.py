@@ -253,11 +253,12 @@ class RunningStats:
         if self.tops and (start // self.block_size) % 2:
             self.odd.add(subsets, values)
         self.n_known = stop
-        if stop % self.check_every == 0:
-            if self.watch:
-                self.looks = (*self.looks[-1:], self.look())
-            if self.schedule is not None:
-                self._start_round(self.schedule(self.plan, self.ledger, stop))
+        is_look = stop % self.check_every == 0
+        if is_look and self.watch:
+            self.looks = (*self.looks[-1:], self.look())
+        # The budget of a tournament can end inside a block.
+        if self.schedule is not None and (is_look or stop == getattr(self.schedule, "n_probes", None)):
+            self._start_round(self.schedule(self.plan, self.ledger, stop))
         return self.state()
 
     def _start_round(self, plan: ProbePlan) -> None:

@@ -104,6 +104,7 @@ class Schedule:
     protected: NDArray[np.int32] = field(default_factory=NO_UNITS.copy)
     protected_above: int = 0
     paired: NDArray[np.int32] = field(default_factory=NO_UNITS.copy)  # units that stay until the last round
+    copies: NDArray[np.int32] = field(default_factory=NO_UNITS.copy)  # copies of other units, which are dropped first
     n_threads: int | None = None  # for the regressions between rounds; any number gives the same bits
     model: LinearModel | None = None  # None without a target, or for a run that was read without its data
     # The criterion on units and the number of rows, for a forward selection of the last features; None: by coefficient.
@@ -144,6 +145,7 @@ class Schedule:
         if n_kept > self.protected_above:
             positions_of_units[np.isin(active, self.protected)] -= len(active)
         positions_of_units[np.isin(active, self.paired)] -= 2 * len(active)
+        positions_of_units[np.isin(active, self.copies)] += 4 * len(active)
         active = active[positions_of_units <= np.partition(positions_of_units, n_kept - 1)[n_kept - 1]]
         plan = plan.with_round(n_probes, active)
         self._note_weights(plan, ledger)

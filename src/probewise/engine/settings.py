@@ -149,6 +149,7 @@ class Settings:
         if self.schedule is not None:
             notes["protected_units"] = _packed(self.schedule.protected)
             notes["paired_units"] = _packed(self.schedule.paired)
+            notes["copied_units"] = _packed(self.schedule.copies)
         if self.uninformative is not None and len(self.uninformative):
             notes["uninformative"] = _packed(self.uninformative)
         return notes
@@ -240,12 +241,12 @@ def _read_schedule(stored: Mapping[str, Any], units: Units) -> Schedule | None:
         return None
     n_probes, *ends = stored["tournament"]
     above, protected = stored["protected"][0], _unpacked(stored["protected_units"])
-    paired = _unpacked(stored["paired_units"])
+    paired, copies = _unpacked(stored["paired_units"]), _unpacked(stored["copied_units"])
     for number in (n_probes, *ends, above):
         _require(isinstance(number, int), 0 <= number <= 2**53)
-    named = np.concatenate([protected, paired])
+    named = np.concatenate([protected, paired, copies])
     _require((np.diff([0, *ends]) > 0).all(), ((named >= 0) & (named < units.n_units)).all())
-    return Schedule(n_probes, tuple(ends), protected, above, paired)
+    return Schedule(n_probes, tuple(ends), protected, above, paired, copies)
 
 
 def _read_rows(stored: Mapping[str, Any]) -> dict[str, Any]:

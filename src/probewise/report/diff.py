@@ -18,7 +18,7 @@ N_SHOWN = 20
 FINGERPRINTS = ("data", "target", "folds", "units", "protected", "sample_weight")
 # Packed arrays and other values that follow from the settings above, or are shown elsewhere.
 NOT_SETTINGS = (
-    *("feature_names", "stop_reason", "seconds", "protected_units", "paired_units"),
+    *("feature_names", "stop_reason", "seconds", "protected_units", "paired_units", "copied_units"),
     *("unit_members", "unit_sizes", "unit_always"),
     *("row_shares", "row_unit", "rows", "univariate_p_values", "uninformative", "uneven", "command"),
 )

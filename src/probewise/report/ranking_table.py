@@ -36,13 +36,12 @@ N_HAZARDS = 200  # best features that have a Cox model each
 INTENSITY_RANGE = 50.0  # intensities and counts span more than this, their logarithms less
 Z_95 = float(ndtri(0.975))
 LIBRARIES = ("pandas", "polars")
-INTERVAL_ENDS = tuple(
-    f"{name}_{end}" for name in ("difference", "correlation", "hazard_ratio") for end in ("low", "high")
-)
+EFFECTS = ("difference", "correlation", "hazard_ratio")
+INTERVAL_ENDS = tuple(f"{name}_{end}" for name in EFFECTS for end in ("low", "high"))
 DECIMALS = {
     "in_top": 2,
     **dict.fromkeys(("q_related", "q_needed", "q_unadjusted"), 4),
-    **dict.fromkeys(("difference", "correlation", "hazard_ratio", "fold_change", *INTERVAL_ENDS), 2),
+    **dict.fromkeys((*EFFECTS, "fold_change", *INTERVAL_ENDS), 2),
 }
 LABELS = {
     "rank": "rank",
@@ -227,12 +226,10 @@ def columns_of(X: Any, columns: Columns) -> Floats:
 def direction_columns(X: Any, target: Target, order: Columns, categorical: Columns) -> dict[str, Any]:
     """Columns of the ranking that describe the direction of each effect; None or NaN where it is not known.
 
-    For classes: the class with the highest mean (``higher_in``), the one with the lowest (``lower_in``, for more than
-    two classes), Hedges' g between these two with its 95% confidence interval, and the ratio of their means
-    (``fold_change``) if all values are positive and span more than 50, as intensities and counts do. For a numeric
-    target: Pearson's correlation with Fisher's 95% confidence interval. For a survival outcome: the hazard ratio of one
-    standard deviation more, for the first features. Categorical features have no direction, nor has any feature if
-    there are several targets.
+    For classes: those with the highest and (of more than two) the lowest mean, Hedges' g between these two with its 95%
+    interval, and the ratio of their means if all values are positive and span more than 50, as intensities do. For
+    numbers: Pearson's correlation with Fisher's 95% interval. For survival: the hazard ratio of one standard deviation
+    more, for the first features. Categories and several targets have no direction.
     """
     if target.n_targets > 1:
         return {}
@@ -285,12 +282,17 @@ def direction_in_words(columns: dict[str, Any], row: int, shorten: Callable[[str
         interval = "" if low is None or high is None else f" ({low:.2f} to {high:.2f})"
         return f"{value_of(name):.2f}{interval}".replace("-", "−")
 
+    def direction(name: str, none: float, above: str, below: str) -> str:
+        low, high = value_of(f"{name}_low"), value_of(f"{name}_high")
+        is_clear = low is None or high is None or not low <= none <= high
+        return (above if value_of(name) > none else below) if is_clear else "no clear direction"
+
     if value_of("correlation") is not None:
-        verb = "increases" if value_of("correlation") > 0 else "decreases"
-        return f"{verb} with the target, correlation {with_interval('correlation')}"
+        words = direction("correlation", 0.0, "increases with the target", "decreases with the target")
+        return f"{words}, correlation {with_interval('correlation')}"
     if value_of("hazard_ratio") is not None:
-        which = "worse" if value_of("hazard_ratio") > 1 else "better"
-        return f"higher is {which}, hazard ratio {with_interval('hazard_ratio')} per standard deviation"
+        words = direction("hazard_ratio", 1.0, "higher is worse", "higher is better")
+        return f"{words}, hazard ratio {with_interval('hazard_ratio')} per standard deviation"
     if value_of("higher_in") is None:
         return ""
     words = f"higher in {shorten(value_of('higher_in'))}"

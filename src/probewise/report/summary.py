@@ -19,6 +19,7 @@ from .. import __version__
 from .._selector import DEFAULT_FDR, Selector
 from ..engine.ledger import Ledger
 from ..engine.run import Run
+from ..engine.schedule import FORWARD
 from ..engine.tally import COEFFICIENTS
 from ..inference import Discoveries
 from ..validation.errors import ParameterError
@@ -40,6 +41,10 @@ from .sentences import notes_on_run, verdict
 
 FORMAT = 1
 HOW_TO_SAVE_A_RUN = "give the file of DAF(ledger=...), Tournament(ledger=...) or Study(ledger=...)"
+FORWARD_ORDER = (
+    " The features of the last round are ranked one at a time: the next one predicts best together with the ones "
+    "before it. Their scores, which are means over random groups, can have another order."
+)
 METHODS = {
     "DAF": "Random groups of features (probes) are scored. A feature ranks high if probes that contain it score better "
     "than probes that do not.",
@@ -247,10 +252,11 @@ def _header(findings: Findings, source: str | None, target: str | None) -> dict[
     if findings.study is not None:
         title = f"Which method selects the best features{f' of {source}' if source else ''}, and how stable is it?"
     criterion, scoring = findings.criterion_text, findings.parameters.get("scoring")
+    is_forward = findings.run is not None and FORWARD in findings.run.ledger.settings
     return {
         "title": title,
         "method": findings.method,
-        "description": METHODS.get(findings.method, ""),
+        "description": METHODS.get(findings.method, "") + (FORWARD_ORDER if is_forward else ""),
         "source": source,
         "target": target,
         "criterion": criterion if scoring is None else f"{criterion}, scored by {scoring}",

@@ -17,6 +17,7 @@ from .tables import columns_not_finite, extremes, moments, require_finite, some_
 
 STRATEGIES = ("mean", "median")
 CELLS_AT_A_TIME = 2**20
+SAME_RATIO, SAME = 1e-6, 1e-9  # relative difference of ratios, and 1 - r², below which columns may be or are copies
 Floats = NDArray[np.float64]
 MIN_ROWS = 20
 # ---- replicates
@@ -86,6 +87,34 @@ def uninformative_columns(X: Any, *, allow_nan: bool) -> NDArray[np.int64]:
     low, high = extremes(X, allow_nan=allow_nan)
     columns = np.flatnonzero((low == high) | np.isnan(low))
     return columns if len(columns) < len(low) else columns[:0]
+
+
+def copies_of_columns(X: Any) -> NDArray[np.int64]:
+    """Columns that are a multiple of an earlier column plus a number: a model that has one gains nothing by another.
+
+    A column and its copies have the same ratio of two random contrasts of the rows.
+    """
+    n_rows, n_columns = X.shape
+    contrasts = np.random.default_rng(0).standard_normal((2, n_rows))
+    contrasts -= contrasts.mean(axis=1, keepdims=True)
+    sums, step = np.empty((2, n_columns)), max(1, CELLS_AT_A_TIME // n_rows)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        for part in gen_batches(n_columns, step):
+            sums[:, part] = contrasts @ X[:, part]
+        ratios = sums[0] / sums[1]
+        order = np.argsort(ratios, kind="stable")
+        is_near = np.diff(ratios[order]) <= SAME_RATIO * np.abs(ratios[order[1:]])
+    near, is_copy = np.flatnonzero(is_near), np.zeros(n_columns, dtype=bool)  # of the column before it in ``order``
+    for start in range(0, len(near), step):
+        places = near[start : start + step]
+        values = X[:, np.append(order[places], order[places + 1])]
+        values = np.asarray(values.toarray() if sp.issparse(values) else values, dtype=np.float64)
+        a, b = np.split(values - values.mean(axis=0), 2, axis=1)
+        squares = (a**2).sum(axis=0) * (b**2).sum(axis=0)
+        is_copy[places + 1] = ((a * b).sum(axis=0) ** 2 >= (1 - SAME) * squares) & (squares > 0)
+    is_first = np.zeros(n_columns, dtype=bool)
+    is_first[np.minimum.reduceat(order, np.flatnonzero(~is_copy))] = True
+    return np.flatnonzero(~is_first)
 
 
 def notes_on_id_columns(X: Any, names: NDArray[Any] | None) -> list[str]:

@@ -113,4 +113,12 @@ def _two_columns(y: Any) -> tuple[NDArray[Any], NDArray[Any]] | None:
         is_event = event.dtype.kind == "b" or str(name).lower() in EVENT_NAMES
         if is_event and time.dtype.kind in "iuf":
             return event, time
+    are_binary = [part.dtype.kind in "iuf" and bool(np.isin(part, (0, 1)).all()) for part in (first, second)]
+    number = second if are_binary[0] else first
+    if sum(are_binary) == 1 and number.dtype.kind in "iuf" and (number >= 0).all():
+        event_name, time_name = names if are_binary[0] else names[::-1]
+        raise ParameterError(
+            f"y has the columns {event_name!r} of 0 and 1 and {time_name!r} of numbers: for events and times, call the "
+            "column of events 'event' or 'status'; for two targets, give y.to_numpy()"
+        )
     return None
