@@ -120,7 +120,7 @@ def test_sizes_at_the_limits():
     X, y = table(0, n_rows=60, n_features=8)
     fitted = FSDD(3).fit(X, y)
     assert selection_frequency(fitted, X, y, top=8).stability == 1.0  # was a division by zero
-    with pytest.raises(ValueError, match="sizes=5 must be a list of whole numbers from 1 to 8"):
+    with pytest.raises(ValueError, match="sizes=5 must be whole numbers from 1 to 8"):
         size_curve(fitted, X, y, sizes=5)
 
 

@@ -277,7 +277,7 @@ def as_sizes(selector: Any, sizes: Iterable[int] | None = None, most: int = MAX_
     if sizes is not None:
         requested = list(sizes) if isinstance(sizes, Iterable) else []
         if not requested or not all(is_whole(size, least, n_ranks) for size in requested):
-            raise ValueError(f"sizes={sizes!r} must be a list of whole numbers from {least} to {n_ranks}")
+            raise ValueError(f"sizes={sizes!r} must be whole numbers from {least} to {n_ranks}, in a list")
         return np.unique(np.array(requested, dtype=np.int64))
     if hasattr(selector, "path_"):
         return np.array(sorted(selector.path_)[: 2 * N_SIZES], dtype=np.int64)
