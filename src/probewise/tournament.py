@@ -314,7 +314,7 @@ class Tournament(RunResultsMixin, Selector):
         all be of one band; the stepwise regression has one of each band that the target needs.
         """
         X = data.matrix
-        stepwise = NO_COLUMNS if data.is_classification else stepwise_columns(data)
+        stepwise = np.empty(0, np.int64) if data.is_classification else stepwise_columns(data)
         if sp.issparse(X) or not can_be_filtered(data) or X.shape[0] * X.shape[1] ** 2 / 2 > MAX_PAIR_CELLS:
             return units_of_columns(data, stepwise) if len(stepwise) else NO_COLUMNS
         task = "classification" if data.is_classification else "regression"

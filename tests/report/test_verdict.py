@@ -101,3 +101,18 @@ def test_the_verdict_is_about_what_remains_beyond_covariates(adds, related, unad
     assert ("the features add to age and batch" in text) == (adds is True)
     assert ("do not convincingly add to age and batch" in text) == (adds is False)
     assert "guessing" not in text
+
+
+@pytest.mark.parametrize(
+    ("measure", "error", "words"),
+    [
+        ("accuracy", 0.05, "83% ± 5% accuracy"),
+        ("accuracy", 0.004, "83.0% ± 0.4% accuracy"),
+        ("R²", 0.05, "R² = 0.83 ± 0.05"),
+        ("R²", 0.004, "R² = 0.830 ± 0.004"),
+    ],
+)
+def test_an_error_is_never_rounded_to_0(measure, error, words):
+    facts = summary(2, 1, True, "none", [], [])
+    facts["nested_score"] |= {"measure": measure, "std_error": error}
+    assert words in " ".join(verdict(facts))

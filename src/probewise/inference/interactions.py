@@ -190,4 +190,4 @@ def _squares(products: Floats, targets: Floats, n_summed: int) -> Floats:
     usual = ((targets**2).sum(axis=1) - effects**2) / targets.shape[1]
     ratios = effects**2 / np.maximum(np.maximum(spread, usual), 1e-30)
     logarithms = targets.shape[1] * np.log1p(ratios / targets.shape[1])  # their tail is exponential
-    return np.asarray(logarithms.reshape(len(products), -1, n_summed).sum(axis=2))
+    return np.asarray(logarithms.reshape(len(products), len(targets) // n_summed, n_summed).sum(axis=2))

@@ -313,10 +313,14 @@ def standing_for(feature: dict[str, Any]) -> str:
 
 
 def _score_in_words(score: dict[str, Any]) -> str:
+    """The score and its standard error, with one more decimal where the error would be rounded to 0."""
     value, error, measure = score["score"], score["std_error"], MEASURES.get(score["measure"], score["measure"])
+    more = int(error is not None and error < 0.005)
     if measure == "accuracy":
-        return f"{percent(value)}{'' if error is None else f' ± {percent(error)}'} accuracy on held-out samples"
-    return f"cross-validated {measure} = {number(value, 2)}{'' if error is None else f' ± {number(error, 2)}'}"
+        numbers = " ± ".join(f"{100 * part:.{more}f}%" for part in (value, error) if part is not None)
+        return f"{numbers} accuracy on held-out samples"
+    numbers = " ± ".join(number(part, 2 + more) for part in (value, error) if part is not None)
+    return f"cross-validated {measure} = {numbers}"
 
 
 def _comparison_in_words(score: dict[str, Any]) -> str:

@@ -205,7 +205,7 @@ def note_on_time_order(
         f"the target and {is_smooth.sum()} of the first {len(is_smooth)} features {TIME_ORDER} (runs test): "
         "if the rows are in the order of time, neighboring rows are not independent, and scores and tests "
         "are too optimistic; give blocks of time, longer than rows stay similar, as groups, such as "
-        "groups=np.arange(len(y)) // 50, or cv=TimeSeriesSplit()"
+        "groups=np.arange(len(y)) // 50 (rank --groups with a column of block numbers), or cv=TimeSeriesSplit()"
     )
 
 
