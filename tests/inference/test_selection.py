@@ -93,13 +93,12 @@ def test_shapes_are_found_for_every_kind_of_target(task):
 
 
 def test_a_cluster_is_named_where_single_columns_cannot_be():
-    random = np.random.default_rng(7)
+    random = np.random.default_rng(3)
     X = blocks(random, 150, 200, correlation=0.95)
     y = X[:, 13] + X[:, 57] + 0.8 * random.standard_normal(150)
     found = needed(X, y, random_state=0)
     clusters = {frozenset(cluster.tolist()) for cluster in found.clusters}
-    named = [frozenset(range(10, 20)) in clusters or found.mask[13], frozenset(range(50, 60)) in clusters]
-    assert named == [True, True]
+    assert clusters >= {frozenset(range(10, 20)), frozenset(range(50, 60))}
     assert len(clusters) <= 3
     assert all(found.mask[cluster[0]] for cluster in found.clusters)
 

@@ -39,6 +39,7 @@ MAX_MEMBERS, ROWS_PER_MEMBER = 40, 4  # limits on the atoms of a model
 CHAINS, STEPS, BURN_IN = 2, 6000, 1000
 EXPLORATION = 5.0  # rate of draws that ignore the odds, in atoms per step
 SIMILAR = 0.6  # mean absolute correlation in a cluster
+COPIES = 0.95  # mean absolute correlation of near copies, which share the probability of a model that uses several
 
 
 @USUAL_ERROR_STATE
@@ -153,8 +154,13 @@ class Posterior:
         """q-values of columns and of clusters; a cluster is represented by its most probable column."""
         probability = np.zeros(self.n_columns)
         probability[self.columns] = self.weights @ self.uses
-        label = _labels_of_clusters(self.values)
-        clusters = [np.flatnonzero(label == which) for which in range(label.max(initial=-1) + 1)]
+        # A model may use the line of one near copy and a shape of the other: the data cannot tell whose they are.
+        for copies in _clusters(self.values, COPIES):
+            if len(copies) > 1:
+                used = self.uses[:, copies]
+                shares = used / np.maximum(1, used.sum(axis=1, keepdims=True))
+                probability[self.columns[copies]] = self.weights @ shares
+        clusters = _clusters(self.values, SIMILAR)
         together = np.array([self.weights @ self.uses[:, members].any(axis=1) for members in clusters])
         q_columns, q_clusters = _bayesian_q_values(probability), _bayesian_q_values(together)
         combined, found = q_columns.copy(), []
@@ -223,14 +229,15 @@ def _whitened(targets: Floats) -> Floats:
     return np.asarray(rows[lengths > 1e-6 * lengths[0]] * np.sqrt(targets.shape[1]))
 
 
-def _labels_of_clusters(values: Floats) -> Ints:
-    """Labels 0, 1, ... of clusters of similar columns, by average linkage of absolute correlations."""
+def _clusters(values: Floats, similar: float) -> list[Ints]:
+    """Clusters of columns, by average linkage of absolute correlations; ``similar``: the mean in a cluster."""
     n_rows, n_columns = values.shape
     if n_columns < 2:
-        return np.zeros(n_columns, np.int64)
+        return [np.arange(n_columns)] * n_columns
     distances = np.maximum(1 - np.abs(values.T @ values) / n_rows, 0.0)
     tree = linkage(distances[np.triu_indices(n_columns, 1)], "average")
-    return np.asarray(fcluster(tree, 1 - SIMILAR, "distance") - 1, dtype=np.int64)
+    label = fcluster(tree, 1 - similar, "distance")
+    return [np.flatnonzero(label == which) for which in range(1, label.max() + 1)]
 
 
 def _bayesian_q_values(probability: Floats) -> Floats:
