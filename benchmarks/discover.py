@@ -28,6 +28,7 @@ from benchmarks.unseen import FOLDER, SETS, load
 from probewise import Tournament
 from probewise.inference import associated, needed
 from probewise.report import summarize
+from probewise.validation.survival import Survival
 
 FDR, TABLES, PRAISE_TABLES, SMALL = 0.1, 100, 40, 2
 PEERS, SLOW_PEERS = 10, {"Boruta": 30}  # a peer is run on one in so many tables
@@ -142,12 +143,16 @@ def noise(kind, seed):
         batch = random.integers(0, 3, n_rows)
         X += batch[:, None] * random.standard_normal(n_columns)
         y, options["strata"] = (random.random(n_rows) < 0.2 + 0.3 * batch).astype(int), batch
+    batch = random.integers(0, 3, n_rows) if "batch" in kind else np.zeros(n_rows, int)
+    if "batch" in kind:  # y and a third of the columns depend on the batch
+        X[:, ::3] += 1.5 * batch[:, None]
+        options["adjust"] = np.array(["a", "b", "c"], dtype=object)[batch]
+        y = y + 1.5 * batch if "number" in kind else (random.random(n_rows) < 0.2 + 0.3 * batch).astype(int)
     if "survival" in kind:
-        times, censored = random.exponential(1, n_rows), random.exponential(1.5, n_rows)
-        order = np.argsort(np.minimum(times, censored))
-        events = (times <= censored)[order]
-        y = np.empty(n_rows)
-        y[order] = events - np.cumsum(events / (n_rows - np.arange(n_rows)))
+        times, censored = random.exponential(np.exp(-batch)), random.exponential(1.5, n_rows)
+        y = Survival(times <= censored, np.minimum(times, censored)).array
+    if "targets" in kind:
+        y = random.standard_normal((n_rows, 3))
     return X, y, options
 
 
@@ -155,7 +160,8 @@ NOISE = (
     "two classes", "five classes", "numbers", "skewed numbers", "Cauchy numbers", "rare class, 2%",
     "rare class, 5%, lognormal columns", "weights", "weights, numbers", "blocks", "blocks, numbers", "binary columns",
     "counts, numbers", "binary columns, skewed numbers", "missing values", "missing values, numbers", "groups",
-    "mixed groups", "strata", "survival residuals",
+    "mixed groups", "strata", "survival", "within batch", "within batch, numbers", "within batch, survival",
+    "three targets",
 )  # fmt: skip
 
 
