@@ -222,7 +222,7 @@ def settings_of(data: bytes) -> dict[str, str]:
 def with_settings(data: bytes, changed: dict[str, str], removed=frozenset(), block=None) -> bytes:
     """The ledger with these settings, as JSON, and possibly another block; all checksums are valid."""
     from probewise.engine.fingerprints import block_checksum, settings_digest
-    from probewise.engine.ledger import FORMAT, INSERT_BLOCK
+    from probewise.engine.ledger import FORMAT
 
     rows = {name: value for name, value in {**settings_of(data), **changed}.items() if name not in removed}
     with _as_database(data) as (connection, path):
@@ -232,7 +232,8 @@ def with_settings(data: bytes, changed: dict[str, str], removed=frozenset(), blo
         )
         if block is not None and connection.execute("PRAGMA user_version").fetchone() == (FORMAT,):
             connection.execute("DELETE FROM blocks WHERE start = ?", block[:1])
-            connection.execute(INSERT_BLOCK, (*block, max(0, block_checksum(*block))))
+            row = (*block, max(0, block_checksum(*block)))
+            connection.execute("INSERT INTO blocks VALUES (?, ?, ?, ?, ?)", row)
         connection.close()
         return path.read_bytes()
 

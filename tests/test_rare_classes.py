@@ -48,6 +48,7 @@ def test_default_weights_are_those_of_balanced_classes():
     np.testing.assert_array_equal(tournament.run_.ledger.values(), by_hand.run_.ledger.values())
 
 
+@pytest.mark.filterwarnings("ignore:J is .* for all probes")  # accuracy on noise
 @pytest.mark.parametrize(
     ("sizes", "is_rare"),
     [

@@ -293,7 +293,7 @@ def test_a_damaged_sidecar(change, reason, tmp_path):
     (tmp_path / "X.npy.json").write_text(json.dumps({**content, **change}))
     message = refusal(tmp_path / "X.npy")
     assert reason in message
-    assert message.endswith("convert the table again")
+    assert message.endswith("convert it again")
 
 
 @pytest.mark.parametrize("content", [b"", b"[1, 2", b"[]", b"\xff\xfe", b"[" * 100_000, b"1" * 5000], ids=len)

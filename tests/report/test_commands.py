@@ -73,7 +73,9 @@ def test_an_excel_file_holds_the_ranking(table, tmp_path, capsys, monkeypatch):
         assert all(f"<t>{name}</t>" in strings for name in ("feature", "higher_in", "difference_high"))
     monkeypatch.setattr("probewise.io.writing.find_spec", lambda name: None)
     capsys.readouterr()
-    assert "xlsxwriter from the excel extra: pip install 'probewise[excel]'" in refusal(capsys, *rank)
+    assert "writing Excel needs xlsxwriter, in the excel extra: pip install 'probewise[excel]'" in refusal(
+        capsys, *rank
+    )
 
 
 def test_report_of_a_study(study, table, tmp_path, capsys):

@@ -52,7 +52,7 @@ def require_ranking_path(path: str | PathLike[str]) -> Path:
     """The path, if `write_ranking` can write it: a known format in an existing folder."""
     checked = writable_path(path, RANKING_FORMATS, error=TableError)
     if checked.suffix.lower() == ".xlsx" and find_spec("xlsxwriter") is None:
-        raise ImportError(f"{path}: writing Excel needs xlsxwriter, in the excel extra: pip install probewise[excel]")
+        raise ImportError(f"{path}: writing Excel needs xlsxwriter, in the excel extra: pip install 'probewise[excel]'")
     return checked
 
 
