@@ -5,9 +5,9 @@ python -m benchmarks discover [--only truth|real|protocol|noise|calibration|prai
 For each kind of table: the mean number of named features, the share of them that is false, the share of the ten true
 features that is found, and both by neighborhood (a named feature counts as true if it, or a true feature with an
 absolute correlation of 0.5 or more with it, is true). "real" takes X from data sets (.npz files in the folder
-PROBEWISE_DATA) and draws y. Peers are used
-where they are installed (ipss, boruta, knockpy), on a tenth of the tables, Boruta on a thirtieth.
-Results are stored in benchmarks/discover.jsonl and not computed again.
+PROBEWISE_DATA) and draws y. Peers are used where they are installed (ipss, boruta, knockpy), on a tenth of the tables,
+Boruta on a thirtieth. Results are stored in benchmarks/discover.jsonl and not computed again; the tables of the docs
+are written to benchmarks/discover.md.
 The part "praise" counts how often the verdict of a report of `Tournament` praises a table of noise.
 """
 
@@ -316,6 +316,46 @@ def _praise_rows(n_tables, jobs):
         yield kind, *(f"{share:.3f}" for share in np.mean(found, axis=0)), f"{np.any(found, axis=1).mean():.3f}"
 
 
+NAMES = {
+    "independent": "independent columns",
+    "toeplitz": "correlation 0.5 between neighbors",
+    "blocks": "blocks of 20",
+}
+SHAPE_NAMES = {"linear": "lines", "bump": "bumps", "step": "steps", "pair": "products of pairs"}
+RESPONSES = {"number": "a number", "class": "two classes"}
+COLUMNS = ("needed", "associated", "F test, Benjamini-Hochberg", "IPSS, L1", "IPSS, boosting", "knockoffs", "Boruta")
+
+
+def write_tables():
+    """Write the tables of the docs page from the stored results."""
+    cells = stored_cells()
+    lines = ["<!-- --8<-- [start:truth] -->", "| table | " + " | ".join(COLUMNS) + " |", "|---" * 8 + "|"]
+    kinds = [("truth", kind) for kind in TRUTH] + [("protocol", (response,)) for response in RESPONSES]
+    kinds += [("real", kind) for kind in REAL if ("real", ", ".join(kind), "needed") in cells]
+    for part, kind in kinds:
+        of_kind = {name: np.array(cells.get((part, ", ".join(kind), name), np.empty((0, 6)))) for name in COLUMNS}
+        title = f"protocol of IPSS, {RESPONSES[kind[-1]]}"
+        if part != "protocol":
+            title = f"{NAMES.get(kind[0], f'`{kind[0]}`')}, {SHAPE_NAMES[kind[1]]}, {RESPONSES[kind[2]]}"
+        by_neighborhood = part == "real" or kind[0] == "blocks"
+        for first, suffix in ((1, ""), (3, "; by neighborhood"))[: 1 + by_neighborhood]:
+            texts = []
+            for values in of_kind.values():
+                found = f"{values[:, first + 1].mean():.2f}" if len(values) else ""
+                error = f" ± {values[:, first + 1].std() / np.sqrt(len(values)):.2f}" if len(values) else ""
+                false = f"{values[:, first].mean():.2f} / " if len(values) else ""
+                texts.append(f"{false}{found}{error} ({len(values)})" if len(values) else "")
+            lines.append(f"| {title}{suffix} | " + " | ".join(texts) + " |")
+    lines += ["<!-- --8<-- [end:truth] -->", "", "<!-- --8<-- [start:noise] -->"]
+    lines += ["| noise | tables | associated | needed |", "|---|---|---|---|"]
+    rows = [[np.array(cells.get(("noise", kind, name), [])) > 0 for name in COLUMNS[1::-1]] for kind in NOISE]
+    for kind, (related, is_needed) in zip(NOISE, rows, strict=True):
+        lines.append(f"| {kind} | {len(related)} | {related.mean():.2f} | {is_needed.mean():.2f} |")
+    every = [np.concatenate(column) for column in zip(*rows, strict=True)]
+    lines.append(f"| all | {len(every[0]):,} | {every[0].mean():.3f} | {every[1].mean():.3f} |")
+    STORED.with_suffix(".md").write_text("\n".join([*lines, "<!-- --8<-- [end:noise] -->", ""]))
+
+
 def draw_calibration(n_tables):
     """Quantiles of the p-values of `associated` on noise against uniform quantiles."""
     import matplotlib.pyplot as plt
@@ -354,3 +394,5 @@ def main(only=None, small=False, jobs=2, tables=TABLES):
         print_table("Share of reports of noise with words of praise", ("noise", *PRAISE, "any"), rows)
     if only in (None, "calibration"):
         draw_calibration(n_tables)
+    if not small:
+        write_tables()

