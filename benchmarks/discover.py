@@ -350,8 +350,10 @@ def write_tables():
     lines += ["| noise | tables | associated | needed |", "|---|---|---|---|"]
     rows = [[np.array(cells.get(("noise", kind, name), [])) > 0 for name in COLUMNS[1::-1]] for kind in NOISE]
     for kind, (related, is_needed) in zip(NOISE, rows, strict=True):
+        if not len(related):
+            continue
         lines.append(f"| {kind} | {len(related)} | {related.mean():.2f} | {is_needed.mean():.2f} |")
-    every = [np.concatenate(column) for column in zip(*rows, strict=True)]
+    every = [np.concatenate([np.ravel(part) for part in column]) for column in zip(*rows, strict=True)]
     lines.append(f"| all | {len(every[0]):,} | {every[0].mean():.3f} | {every[1].mean():.3f} |")
     STORED.with_suffix(".md").write_text("\n".join([*lines, "<!-- --8<-- [end:noise] -->", ""]))
 

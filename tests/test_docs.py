@@ -84,7 +84,7 @@ def test_page(page, tmp_path, monkeypatch, real_data):
             outdated += [(line, block.start(2) + start, *pair) for start, *pair in outdated_in_session(body)]
     if os.environ.get("PROBEWISE_REFRESH"):
         for _, start, expected, new in reversed(outdated):
-            lines = "".join(f"{shown.rstrip()}\n" for shown in new.strip().splitlines())
+            lines = "".join(f"{shown.rstrip()}\n" for shown in new.rstrip().splitlines())
             text = text[:start] + lines + text[start + len(expected) :]
         page.write_text(text)
     else:
