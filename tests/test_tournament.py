@@ -75,7 +75,7 @@ def test_rounds_are_those_of_a_literal_twin(shift):
 
     active = naive.tournament_rounds(plan, values, schedule, linear_weights, skill**2)
     assert [part.active.tolist() for part in plan.rounds] == active
-    assert not {70, 75} & set(active[1])
+    assert not len(schedule.copies)  # they are dropped first for numbers only
 
 
 @pytest.mark.parametrize("sparse", [False, True])
