@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 import naive
 from probewise.inference import associated, needed, pairs
@@ -207,3 +208,15 @@ def test_effects_that_add_up_on_another_scale_are_no_pairs():
 def test_a_single_column_has_no_pairs():
     X = np.arange(20.0)[:, None]
     assert len(pairs(X, X[:, 0] > 9, random_state=0).pairs) == 0
+
+
+def test_sparse_and_dense_tables_give_the_same_pairs_and_needed_features():
+    random = np.random.default_rng(5)
+    X = random.poisson(0.4, (200, 40)).astype(float)
+    y = X[:, 3] * X[:, 8] + X[:, 20] + 0.3 * random.standard_normal(200)
+    dense, sparse = (pairs(table, y, random_state=0) for table in (X, sp.csr_array(X)))
+    assert dense.pairs.tolist() == sparse.pairs.tolist() == [[3, 8]]
+    np.testing.assert_allclose(dense.q_values, sparse.q_values)
+    dense, sparse = (needed(table, y, random_state=0) for table in (X, sp.csr_array(X)))
+    assert {3, 8, 20} <= set(np.flatnonzero(dense.mask))
+    np.testing.assert_array_equal(dense.q_values, sparse.q_values)
