@@ -6,9 +6,11 @@ import signal
 import subprocess
 import sys
 import time
+import tracemalloc
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import joblib
 import numpy as np
@@ -32,7 +34,7 @@ from probewise.engine.run import Run
 from probewise.engine.schedule import KEPT_SHARE, N_LAST, LinearModel, Schedule, sizes_of_rounds
 from probewise.engine.units import NO_COLUMNS
 from probewise.report import render_markdown, summarize
-from probewise.tournament import default_criterion
+from probewise.tournament import default_criterion, stepwise_columns
 from probewise.validation.contents import copies_of_columns
 
 DATA = make_madelon(120, 80, random_state=1)
@@ -435,3 +437,15 @@ def test_it_clones():
 @parametrize_with_checks([Tournament(n_probes=60, random_state=0)])
 def test_sklearn_checks(estimator, check):
     check(estimator)
+
+
+def test_stepwise_regression_takes_no_copy_of_x():
+    random = np.random.default_rng(0)
+    X = random.standard_normal((100, 50_000), dtype=np.float32)
+    y = X[:, 3] + X[:, 7] + 0.5 * random.standard_normal(100)
+    tracemalloc.start()
+    try:
+        assert set(stepwise_columns(SimpleNamespace(matrix=X, y=y))) >= {3, 7}
+        assert tracemalloc.get_traced_memory()[1] < X.nbytes
+    finally:
+        tracemalloc.stop()

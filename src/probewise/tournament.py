@@ -11,6 +11,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy import stats
 from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils import gen_batches
 from sklearn.utils.class_weight import compute_sample_weight
 
 from ._probing import (
@@ -59,6 +60,7 @@ RELIEF_CELLS = 4e9  # rows times sampled rows times features, up to which Relief
 MAX_PAIR_CELLS = 1e10  # rows times pairs of features, up to which all pairs are scanned in a second
 MAX_PAIRS = 5  # strongest pairs whose features stay until the last round
 MAX_STEPS, STEP_LEVEL = 5, 0.05  # features of a stepwise regression that stay until the last round; its error level
+PART_CELLS = 2**20  # cells of X in double precision at a time
 EXPLAINED = 1e-6  # share of the variance of a column, below which it is a combination of others
 MAX_PAIRED, BEST_ALONE = 1000, 300  # EFS compares all pairs of so many features, else pairs of the best ones
 FOLDS = 3
@@ -337,12 +339,18 @@ def stepwise_columns(data: Data) -> NDArray[np.int64]:
     y = np.asarray(data.y)
     if data.y is None or y.ndim > 1 or isinstance(X, Stored) or len(columns_not_finite(X)):
         return np.empty(0, np.int64)
+
+    def products(values: NDArray[np.float64]) -> NDArray[np.float64]:
+        """X.T @ values, without a copy of X in double precision."""
+        parts = [X] if sp.issparse(X) else (X[:, part] for part in gen_batches(n_columns, max(1, PART_CELLS // n_rows)))
+        return np.concatenate([part.T @ values for part in parts])
+
     chosen, basis = list[int](), np.full((n_rows, 1), n_rows**-0.5)
     total = n_rows * moments(X)[1] ** 2
     shared, rest = np.zeros(n_columns), y - y.mean()
     while len(chosen) < min(MAX_STEPS, n_rows - 3):
         unexplained = np.where(total - shared > EXPLAINED * total, total - shared, np.inf)
-        squared = np.minimum((X.T @ rest) ** 2 / unexplained / (rest @ rest or 1.0), 1 - 1e-12)
+        squared = np.minimum(products(rest) ** 2 / unexplained / (rest @ rest or 1.0), 1 - 1e-12)
         best, n_free = int(squared.argmax()), n_rows - len(chosen) - 2
         statistic = np.sqrt(n_free * squared[best] / (1 - squared[best]))
         if 2 * n_columns * stats.t.sf(statistic, n_free) >= STEP_LEVEL:
@@ -351,7 +359,7 @@ def stepwise_columns(data: Data) -> NDArray[np.int64]:
         column = column - basis @ (basis.T @ column)
         column /= np.linalg.norm(column)
         chosen, basis = [*chosen, best], np.column_stack([basis, column])
-        shared += (X.T @ column) ** 2
+        shared += products(column) ** 2
         rest = rest - column * (column @ rest)
     return np.array(chosen, dtype=np.int64)
 
