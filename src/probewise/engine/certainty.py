@@ -19,7 +19,6 @@ from numpy.typing import NDArray
 from scipy.special import expit, gammainc, gammaincc, logit, ndtri
 
 from ..display import small_table
-from ..stopping import least_shared
 from .tally import PowerSums, Tally, positions
 
 Floats = NDArray[np.float64]
@@ -68,13 +67,6 @@ class Certainty:
     def __post_init__(self) -> None:
         for name in ("coefficients", "std_errors"):
             object.__setattr__(self, name, np.array(getattr(self, name), dtype=np.float64, ndmin=1))
-        if self.coefficients.shape != self.std_errors.shape or self.coefficients.ndim != 1:
-            shapes = f"{self.coefficients.shape} and {self.std_errors.shape}"
-            raise ValueError(
-                f"coefficients and std_errors have shapes {shapes}: both must have one value for every feature"
-            )
-        if (self.std_errors < 0).any():
-            raise ValueError(f"std_errors holds {self.std_errors.min()}: standard errors must be at least 0")
 
     @classmethod
     def of_tally(cls, tally: Tally, coefficient: str = "daf0") -> Certainty:
@@ -87,12 +79,12 @@ class Certainty:
 
     def intervals(self, level: float = 0.95) -> Floats:
         """Array (n_features, 2): the confidence interval of each coefficient."""
-        reach = ndtri(0.5 + _share("level", level) / 2) * self.std_errors
+        reach = ndtri(0.5 + _checked_level(level) / 2) * self.std_errors
         return np.column_stack([self.coefficients - reach, self.coefficients + reach])
 
     def rank_intervals(self, level: float = 0.95) -> Ints:
         """Array (n_features, 2): the ranks, 1 is best, that contain the true rank with this probability."""
-        tail = (1 - _share("level", level)) / 2
+        tail = (1 - _checked_level(level)) / 2
         out = np.empty((self.n_features, 2), np.int64)
         out[~self._known] = self._n_known + 1, self.n_features
         if self._n_known:
@@ -106,14 +98,6 @@ class Certainty:
         out[self._known] = 1.0 if k >= self._n_known else self._posterior.in_top(k)[self._bins.of_feature]
         out[~self._known] = max(k - self._n_known, 0) / max(self.n_features - self._n_known, 1)
         return out
-
-    def agreement(self, k: int, overlap: float = 1.0) -> float:
-        """Probability that at least this share of the current top k features are in the true top k."""
-        k = self._checked_top(k)
-        if k >= self._n_known:
-            return float(k == self.n_features)
-        in_top = positions(self.coefficients)[self._known] < k
-        return self._smooth_posterior.agreement(in_top, least_shared(k, _share("overlap", overlap, most=True)))
 
     def is_of(self, ranking: Ints) -> bool:
         """Whether ``ranking`` is the order of these coefficients."""
@@ -157,11 +141,6 @@ class Certainty:
     @cached_property
     def _posterior(self) -> Posterior:
         return Posterior.of(self._bins)
-
-    @cached_property
-    def _smooth_posterior(self) -> Posterior:
-        """Posterior with a smooth prior: a statement about many features must not rest on chance gaps in it."""
-        return Posterior.of(self._bins, smooth=True)
 
 
 def moderated_errors(tally: Tally, coefficient: str = "daf0") -> Floats:
@@ -226,19 +205,13 @@ class Posterior:
     probabilities: Floats
 
     @classmethod
-    def of(cls, bins: Bins, *, smooth: bool = False) -> Posterior:
-        """Apply Bayes' rule with a prior estimated from all features by the EM algorithm.
-
-        With ``smooth``, every EM step also averages neighboring cells (Silverman et al. 1990).
-        """
+    def of(cls, bins: Bins) -> Posterior:
+        """Apply Bayes' rule with a prior estimated from all features by the EM algorithm."""
         likelihoods = _likelihoods(bins)
         shares = bins.counts / bins.counts.sum()
         prior = np.full(likelihoods.shape[1], 1 / likelihoods.shape[1])
         for _ in range(PRIOR_STEPS):
             prior = prior * ((shares / (likelihoods @ prior)) @ likelihoods)
-            if smooth:
-                edged = np.pad(prior, 1, mode="edge")
-                prior = (edged[:-2] + 2 * prior + edged[2:]) / 4
         joint = likelihoods * prior
         return cls(bins, np.asarray(joint / joint.sum(axis=1, keepdims=True)))
 
@@ -297,22 +270,6 @@ class Posterior:
         share /= np.bincount(bins, here)[bins].repeat(len(IN_CELL))
         return bins.repeat(len(IN_CELL)), share, others.reshape(3, -1)
 
-    def agreement(self, in_top: NDArray[np.bool_], shared: int) -> float:
-        """Probability that at least ``shared`` of the features ``in_top`` are in the true top, of equal size.
-
-        That is so if the ``shared``-th best of these features lies above the first other feature that must stay out.
-        """
-        top_counts = np.bincount(self.bins.of_feature[in_top], minlength=len(self.bins.counts)).astype(np.float64)
-        last_top_below = self._fewer_above(top_counts, shared)
-        first_other_below = self._fewer_above(self.bins.counts - top_counts, int(in_top.sum()) - shared + 1)
-        middle = (first_other_below[1:] + first_other_below[:-1]) / 2
-        return float(np.clip(np.diff(last_top_below) @ middle, 0.0, 1.0))
-
-    def _fewer_above(self, counts: Floats, number: int) -> Floats:
-        """Probability that fewer than ``number`` of these features lie above, from below to above all cells."""
-        inner = _probability_of_fewer(number, self._number_above(counts, np.arange(8) / 8)).ravel()
-        return np.maximum.accumulate(np.concatenate([[0.0], inner[1:], [1.0]]))
-
     def _number_above(self, counts: Floats, inside: Floats) -> Floats:
         """(3, cells, inside): cumulants of the number of these features that lie above a point in a cell."""
         above, here, rest = self.above, self.probabilities, 1 - inside
@@ -353,7 +310,7 @@ def _probability_of_fewer(number: Any, cumulants: Floats) -> Floats:
     return np.asarray((1 + skew) / 2 * rare + (1 - skew) / 2 * sure)
 
 
-def _share(name: str, value: float, *, most: bool = False) -> float:
-    if not 0 < value <= 1 or (value == 1 and not most):
-        raise ValueError(f"{name}={value!r} must be above 0 and {'at most' if most else 'below'} 1")
-    return float(value)
+def _checked_level(level: float) -> float:
+    if not 0 < level < 1:
+        raise ValueError(f"level={level!r} must be above 0 and below 1")
+    return level

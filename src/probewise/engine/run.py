@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning, FitFailedWarning
 
 from ..kernels import sums
-from ..stopping import ORDER, VALUE, Look, State, TopKConfidence, Watch
+from ..stopping import ORDER, VALUE, Look, State, Watch
 from ..validation.errors import ParameterError, warn
 from ..validation.parameters import check_parameter
 from .certainty import Certainty, moderated_errors
@@ -301,7 +301,6 @@ class RunningStats:
             relative_change=float(value / self.first_change) if self.first_change else 0.0,
             left_out=int(left_out),
             overlap={top: self._shared_top(top) for top in self.tops},
-            confidence=self._top_k_confidence(),
         )
 
     def _shared_top(self, top: int) -> float:
@@ -313,18 +312,6 @@ class RunningStats:
         odd = sums.top_features(self.odd.table, none, n_odd, total_odd, top)
         even = sums.top_features(table, self.odd.table, n_probes - n_odd, total - total_odd, top)
         return len(np.intersect1d(odd, even)) / top
-
-    def _top_k_confidence(self) -> dict[TopKConfidence, float]:
-        """Probability that the current top features of the round are the true ones; 0 while one has no score."""
-        rules = [item for item in self.watch if isinstance(item, TopKConfidence)]
-        if not rules:
-            return {}
-        tally, active = self.sheet.view(), self.plan.rounds[-1].active
-        tally = tally if len(active) == tally.n_features else replace(tally, table=tally.table[active])
-        if not tally.covers(1):
-            return {item: float(item.top >= len(active)) for item in rules}
-        certainty = Certainty.of_tally(tally)
-        return {item: certainty.agreement(min(item.top, len(active)), item.overlap) for item in rules}
 
 
 # ---- warnings
