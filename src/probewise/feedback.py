@@ -27,7 +27,7 @@ from .executors import executor
 from .filters.efs import EFS
 from .forest import AdaptiveRandomForestClassifier
 from .validation.errors import ParameterError
-from .validation.parameters import completed_file, is_whole, random_of, seed_of, writable_path
+from .validation.parameters import check_parameter, completed_file, random_of, seed_of, whole_number, writable_path
 
 FORMAT = "probewise feedback 1"
 DEFAULT_FEATURES = 20
@@ -91,8 +91,7 @@ class FeedbackSession:
         random_state: Any = None,
     ) -> None:
         self.X = check_array(X, accept_sparse="csr", dtype="numeric", ensure_all_finite=False)
-        if ranked_by not in ("score", "distance"):
-            raise ParameterError(f"ranked_by={ranked_by!r} must be 'score' or 'distance'")
+        check_parameter("ranked_by", ranked_by, "score", "distance")
         if isinstance(selector, str):
             if selector != "efs":
                 raise ParameterError(f"selector={selector!r}: give 'efs', a scikit-learn selector, or None")
@@ -139,8 +138,7 @@ class FeedbackSession:
         Without a relevant row the rows are drawn at random; with relevant rows only, they are the nearest to the mean
         of those. Ties go to the lower row number.
         """
-        if not is_whole(n_rows, 1):
-            raise ParameterError(f"n_rows={n_rows!r} must be a whole number of at least 1")
+        check_parameter("n_rows", n_rows, whole_number(1))
         return self._ranked()[:n_rows]
 
     def _ranked(self) -> NDArray[np.int64]:
@@ -282,8 +280,7 @@ def relevance_feedback(
     check_classification_targets(y)
     classes = np.unique(y)
     _require_valid_counts(y, classes, initial, rounds, returned)
-    if ranked_by not in ("score", "distance"):
-        raise ValueError(f"ranked_by={ranked_by!r} must be 'score' or 'distance'")
+    check_parameter("ranked_by", ranked_by, "score", "distance")
     query_classes = classes if queries is None else _known_classes(queries, classes)
 
     random = random_of(random_state)
@@ -355,8 +352,7 @@ def _known_classes(queries: Iterable[Any], classes: NDArray[Any]) -> NDArray[Any
 
 def _require_valid_counts(y: NDArray[Any], classes: NDArray[Any], initial: int, rounds: int, returned: int) -> None:
     for name, value, least in (("initial", initial, 1), ("rounds", rounds, 0), ("returned", returned, 1)):
-        if not is_whole(value, least):
-            raise ValueError(f"{name}={value!r} must be a whole number of at least {least}")
+        check_parameter(name, value, whole_number(least))
     if len(classes) < 2:
         raise ValueError(f"y contains only one class, {classes.tolist()[0]!r}: at least two are needed")
     if returned > len(y):

@@ -8,10 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Protocol
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any, ClassVar
 
 ORDER, VALUE = "order", "value"
 
@@ -34,24 +31,13 @@ class Look:
     overlap: dict[int, float] = field(default_factory=dict)
 
 
-class TallySoFar(Protocol):
-    """The part of a `Tally` that rules may use."""
-
-    @property
-    def mean(self) -> float: ...
-
-    def covers(self, n_probes: int) -> bool: ...
-
-    def daf0(self) -> NDArray[np.float64]: ...
-
-
 @dataclass(frozen=True)
 class State:
     """The state of a run at a block border."""
 
     n_probes: int
     seconds: float  # working time so far
-    tally: TallySoFar
+    tally: Any  # a `Tally`, such as ``tally.mean``, ``tally.covers(10)`` and ``tally.daf0()``
     looks: tuple[Look, ...] = ()  # the last two looks, the later one last
     # In a tournament: a function that returns the coefficient of each unit now, NaN for dropped units.
     current_scores: Callable[[], Any] | None = None

@@ -88,7 +88,8 @@ class Certainty:
         out = np.empty((self.n_features, 2), np.int64)
         out[~self._known] = self._n_known + 1, self.n_features
         if self._n_known:
-            out[self._known] = self._posterior.rank_quantiles(tail)[self._bins.of_feature]
+            low, high = self._posterior.rank_quantile(tail, above=True), self._posterior.rank_quantile(1 - tail)
+            out[self._known] = np.column_stack([low, high])[self._bins.of_feature]
         return out
 
     def in_top(self, k: int) -> Floats:
@@ -221,9 +222,9 @@ class Posterior:
         return np.maximum(1 - np.cumsum(self.probabilities, axis=1), 0.0)
 
     def in_top(self, k: int) -> Floats:
-        """(bins,): the probability of being in the true top k; the sum over all features is k.
+        """(bins,): the probability of being in the true top k.
 
-        The probabilities sum to k except for rounding: all odds are multiplied by one number until they do.
+        The odds of all features are multiplied by one number, so that the probabilities sum to k.
         """
         counts = self.bins.counts
         odds = logit(np.clip(self._rank_at_most(np.full(len(counts), k)), 1e-15, 1 - 1e-15))
@@ -234,11 +235,7 @@ class Posterior:
         probabilities = expit(odds + low)
         return np.asarray(np.minimum(probabilities * (k / (counts @ probabilities)), 1.0))
 
-    def rank_quantiles(self, tail: float) -> Ints:
-        """(bins, 2): lower and upper rank such that each tail has at most this probability."""
-        return np.column_stack([self._rank_quantile(tail, above=True), self._rank_quantile(1 - tail)])
-
-    def _rank_quantile(self, probability: float, *, above: bool = False) -> Ints:
+    def rank_quantile(self, probability: float, *, above: bool = False) -> Ints:
         """(bins,): the first rank whose cumulative probability reaches (or, with ``above``, exceeds) this one."""
         low = np.ones(len(self.bins.counts), np.int64)
         high = np.full(len(low), int(self.bins.counts.sum()))

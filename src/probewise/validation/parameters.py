@@ -369,9 +369,7 @@ def checked_weights(sample_weight: Any, n_rows: int) -> NDArray[np.float64] | No
     try:
         values = np.full(n_rows, sample_weight) if np.isscalar(sample_weight) else sample_weight
         weights = check_array(values, dtype=np.float64, ensure_2d=False, copy=True, input_name="sample_weight")
-        if weights.ndim != 1:
-            raise ValueError(f"Sample weights must be 1D array or scalar, got {weights.ndim}D array.")
-        if len(weights) != n_rows:
+        if weights.shape != (n_rows,):
             raise ValueError(f"sample_weight.shape == {weights.shape}, expected {(n_rows,)}!")
         check_non_negative(weights, "`sample_weight`")
         if not weights.any():
