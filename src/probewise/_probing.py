@@ -85,7 +85,7 @@ class Data:
     scale: str | None
     missing: str | None  # statistic that replaced missing values, where there were any
     uninformative: NDArray[np.int64]  # columns that are constant or empty
-    arguments: list[str]  # names of the optional arguments of ``fit`` that were given
+    arguments: list[str]  # names of the optional arguments that ``fit`` had
     notes: list[str]  # sentences on the data, given as warnings too
     outcome: Any  # y as given: labels, numbers, or events and times
     adjust: NDArray[np.float64] | None  # encoded covariates, which are regressed out of ``table`` and ``y``
@@ -341,7 +341,7 @@ def new_settings(
 def run_with(
     selector: Any, data: Data, used: Data, criterion: Criterion, score: Any, settings: Settings, stop: Rule
 ) -> Run:
-    """Score probes until ``stop`` says enough, from where the ledger ends; ``used`` has the rows that are used."""
+    """Score probes from where the ledger ends until ``stop`` holds; ``used`` has the rows that are scored."""
     settings = settings if used.rows is None else replace(settings, rows_used=len(used.rows))
     if selector.ledger is not None:
         folds = [*score.folds.identity, *([] if used.rows is None else [(used.rows,)])]
@@ -389,7 +389,7 @@ def _blocks_at_once(settings: Settings, stop: Rule) -> int:
 
 
 def set_results(selector: Any, run: Run, criterion: Criterion, data: Data) -> None:
-    """Set the attributes of a fitted `DAF` or `Tournament`, and warn about what is wrong with the run."""
+    """Set the attributes of a fitted `DAF` or `Tournament`, and warn where the run or the data look wrong."""
     selector.run_, selector.criterion_, selector.fit_arguments_ = run, criterion, data.arguments
     selector._data, selector._tests = data, {}
     selector.scores_, selector.ranking_ = run.scores(), run.ranking()

@@ -199,7 +199,7 @@ class DAF(RunResultsMixin, Selector):
     _sizes_by_name = (AUTO, STANDS_OUT)
 
     def fit(self, X: Any, y: Any = None, *, groups: Any = None, sample_weight: Any = None, adjust: Any = None) -> DAF:
-        """Score probes until the stopping rule says enough.
+        """Score probes until the stopping rule holds, and rank the features.
 
         ``groups`` goes to the splitter. ``sample_weight`` counts in the score, and in the fit of a model that uses
         weights: `Linear`, `NaiveBayes`, `Tree`, or an estimator; for `KNN` in the score only.

@@ -163,8 +163,8 @@ def _from_file(name: str, path: Path) -> Dataset:
 def _from_openml(name: str) -> Dataset:
     from sklearn.datasets import fetch_openml
 
-    asked = [{"data_id": part} if isinstance(part, int) else {"name": part, "version": 1} for part in OPENML[name]]
-    parts = [fetch_openml(**part, as_frame=False) for part in asked]
+    queries = [{"data_id": part} if isinstance(part, int) else {"name": part, "version": 1} for part in OPENML[name]]
+    parts = [fetch_openml(**part, as_frame=False) for part in queries]
     tables = []
     for part in parts:
         numeric = [column for column, name in enumerate(part.feature_names) if name not in (part.categories or {})]

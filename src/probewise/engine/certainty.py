@@ -2,9 +2,10 @@
 
 The intervals describe other random probes of the same rows, not new samples: the true coefficient is that of
 infinitely many probes of the same rows, and an estimate is the truth plus normal noise with
-a known standard error. Features on top are there partly by chance, so the prior distribution of the truths is estimated
-from all coefficients together (empirical Bayes); with it, the coefficient of a feature gives the posterior of its
-truth. The true rank of a feature is one more than the number of truths above its own. No random numbers are used.
+a known standard error. Features are on top partly by chance, so the prior distribution of the true coefficients is
+estimated from all coefficients together (empirical Bayes); it turns the estimate of each feature into a posterior
+distribution of its true coefficient, here called the truth. The true rank of a feature is one more than the number of
+larger truths. No random numbers are used.
 """
 
 from __future__ import annotations
@@ -152,9 +153,8 @@ def moderated_errors(tally: Tally, coefficient: str = "daf0") -> Floats:
     errors = np.sqrt(sum(_moderated_variance(side) for side in tally.sides))
     if coefficient != "daf1":
         return errors
-    deviation = sum(np.nan_to_num(side.count * np.sqrt(side.variance)) for side in tally.sides) / tally.n_probes
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(errors == 0, 0.0, errors / deviation)
+        return np.where(errors == 0, 0.0, errors / tally.deviation())
 
 
 def _moderated_variance(side: PowerSums) -> Floats:
@@ -167,7 +167,7 @@ def _moderated_variance(side: PowerSums) -> Floats:
 
 
 class Bins(NamedTuple):
-    """Features with nearly equal coefficients and errors, treated as one, which makes a million features affordable."""
+    """Bins of features with nearly equal coefficients and errors, so that a million features take seconds."""
 
     values: Floats  # the coefficient, ascending, in units of the range
     errors: Floats  # the standard error, in the same units

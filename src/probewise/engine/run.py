@@ -22,7 +22,7 @@ from .regression import SAME, Regression
 from .schedule import FORWARD, TournamentPlan
 from .settings import Settings
 from .tally import COEFFICIENTS, Tally, TallySheet, positions, replay, size_adjusted_tally, size_scaled_tally
-from .units import Units
+from .units import FeaturePlan, Units
 
 Floats = NDArray[np.float64]
 FEWEST_COMPARED = 20  # probes, and features, for which similar scores are unusual
@@ -67,7 +67,7 @@ class Run:
         return isinstance(self.plan, TournamentPlan)
 
     @cached_property
-    def feature_plan(self) -> ProbePlan:
+    def feature_plan(self) -> ProbePlan | FeaturePlan:
         """The probes in features: ``feature_plan.probe(i)`` are the features of probe i."""
         return self.units.plan(self.plan)
 
@@ -325,10 +325,10 @@ def warn_about(run: Run, name: str) -> None:
         warn(f"{name} was {run.stop_reason}: this is the ranking so far", ConvergenceWarning)
     best = np.argsort(run.ranking(), kind="stable")[:LEADING]
     n_single = int((run.feature_tally.counts[best] == 1).sum())
-    if n_single and n_probes > LEADING:  # nobody takes fewer probes for a ranking
+    if n_single and n_probes > LEADING:  # fewer probes are not meant for a ranking
         warn(
-            f"{n_single} of the first {len(best)} features were in a single probe, which says next to nothing: use "
-            "more probes, or larger ones",
+            f"{n_single} of the first {len(best)} features were in a single probe, too few to judge them: use more "
+            "probes, or larger ones",
             ConvergenceWarning,
         )
     if failures is None:

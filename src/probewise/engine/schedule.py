@@ -213,7 +213,7 @@ class Schedule:
 
 @dataclass(frozen=True, eq=False)
 class LinearModel:
-    """Weights of units in a ridge classifier on all units that are left: a probe sees only a few of them at once.
+    """Weights of units in a ridge classifier on all units that are left, because a probe sees only a few of them.
 
     A call returns the weight of each unit (the largest of its columns; over classes, the root of the sum of squares),
     standardized over the units and multiplied by ``share``.
@@ -278,7 +278,7 @@ class LinearModel:
 
 
 def with_weights(coefficients: Floats, ledger: Ledger, number: int) -> Floats:
-    """Coefficients of the units of a round, plus their stored weights times the standard deviation of coefficients."""
+    """Coefficients of the units of a round, plus the stored weight of each times their standard deviation."""
     stored = ledger.settings.get(WEIGHTS, [])
     if isinstance(stored, list) and number >= len(stored):
         return coefficients

@@ -363,7 +363,7 @@ def warn_of_another_order(X: Any, y: Any) -> None:
 
 
 def checked_weights(sample_weight: Any, n_rows: int) -> NDArray[np.float64] | None:
-    """Weights as an array, or None if there are none; refused unless they are non-negative and not all 0."""
+    """Weights as an array, or None if there are none; an error if one is negative or all are 0."""
     if sample_weight is None:
         return None
     try:
@@ -383,7 +383,7 @@ def checked_weights(sample_weight: Any, n_rows: int) -> NDArray[np.float64] | No
 
 
 def checked_groups(groups: Any, n_rows: int, name: str = "groups") -> NDArray[Any] | None:
-    """The group of each row as an array, or None if there are none; refused unless each row has one label."""
+    """The group of each row as an array, or None if there are none; an error unless each row has one label."""
     if groups is None:
         return None
     remedy = f"give one label for each of the {n_rows} rows"
