@@ -183,10 +183,7 @@ class Selector(SelectorMixin, BaseEstimator):
 
     def _selected_from_store(self, X: Any) -> Any:
         check_is_fitted(self, "ranking_")
-        tables.require_numbers(X)
-        X = as_dense(X)
-        validate_data(self, X, reset=False, skip_check_array=True)
-        selected = X[:, self.get_support()]
+        selected = self._checked_store(X, None, with_target=False, reset=False)[0][:, self.get_support()]
         if not self._accepts.nan:
             tables.require_finite(selected, self.get_feature_names_out())
         return selected
