@@ -158,9 +158,9 @@ def prepare(
     missing = None if takes_missing else options["missing"]
     accepts = accepted_by(criterion, selector.device, missing)
     X, is_category = selector._numbered(X)
-    given = y
+    raw_y = y
     X, y = selector._checked(X, y, replace(accepts, stores=accepts.stores and stores))
-    survival = survival_in(given)
+    survival = survival_in(raw_y)
     n_rows, n_features = X.shape
     groups = checked_groups(groups, n_rows)
     weights = checked_weights(sample_weight, n_rows)
@@ -186,12 +186,12 @@ def prepare(
     table = unit_table(scaled(complete, scale, categorical, weights), units, categorical=categorical, names=names)
     is_given = groups is not None, weights is not None, adjust is not None
     is_classification = None if y is None else _is_classification(y, criterion)
-    found = []
+    possible_notes = []
     if getattr(criterion, "task", "auto") == "auto" and is_classification is not None:
-        found.append(note_on_task(y, is_classification=is_classification))
+        possible_notes.append(note_on_task(y, is_classification=is_classification))
     if groups is None and y is not None and fills and not isinstance(X, Stored):  # a store is read once
-        found.append(note_on_replicates(X))
-    notes = list(filter(None, found))
+        possible_notes.append(note_on_replicates(X))
+    notes = list(filter(None, possible_notes))
     if adjust is not None:
         covariates = Covariates.of(adjust, n_rows, weights)
         target = Target.of(outcome, getattr(criterion, "task", "auto"))

@@ -77,7 +77,7 @@ class DAF(RunResultsMixin, Selector):
         Largest probe, tau; sizes are uniform in 1..tau. Small probes miss features that only help in combination, large
         ones blur single features. None: 200, the papers' value for wide data, or the number of features if smaller.
     inclusion : float or None, default=None
-        If given, every feature is in a probe with this probability instead.
+        Probability with which each feature enters a probe, independently of the others; it replaces ``max_probe_size``.
     feature_groups : list of lists, dict of lists or list of labels, default=None
         Features that enter probes together and share score and rank. Columns are given by name or number, here and
         below.

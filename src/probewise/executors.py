@@ -137,6 +137,7 @@ class _Revocable:
 
 
 def _by_rounds(parallel: Any, function: Callable[[Any], Any], items: Iterable[Any], /) -> Iterator[Any]:
+    """Map with a backend that returns lists: as many items at a time as there are workers."""
     waiting = iter(items)
     with one_blas_thread(), parallel:
         while round_ := list(islice(waiting, joblib.effective_n_jobs(parallel.n_jobs))):

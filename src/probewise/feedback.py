@@ -312,6 +312,7 @@ def _distances(X: Any, rows: NDArray[np.int64]) -> NDArray[np.float64]:
 
 
 def _scores(model: Any, X: Any) -> NDArray[np.float64]:
+    """Score of each row; larger means more relevant."""
     if hasattr(model, "decision_function"):
         return model.decision_function(X)
     if hasattr(model, "predict_proba"):

@@ -148,7 +148,7 @@ class _ProbesRule(Rule):
 
 
 class MaxProbes(_ProbesRule):
-    """Stops after exactly this many probes (on its own or in ``|``; in ``&`` at the first block border after)."""
+    """Stops after exactly this many probes; combined with ``&``, at the first block border after them."""
 
     @property
     def max_probes(self) -> int:  # type: ignore[override]
@@ -228,8 +228,8 @@ class RelativeChange(_ChangeRule):
 class Settled(Rule):
     """Stops when odd and even blocks agree on this share of the top features at two looks in a row.
 
-    The two halves of the ledger are independent runs, so features on top of both do not owe it to chance probes. With
-    ``top`` at or above the number of features, two looks are enough; with an overlap above 1 the rule never stops.
+    The two halves of the ledger are independent runs, so a feature that ranks high in both does not do so by chance.
+    With ``top`` at or above the number of features, two looks are enough; with an overlap above 1 the rule never stops.
     """
 
     top: int = 20

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
@@ -19,7 +19,7 @@ from .certainty import Certainty, moderated_errors
 from .ledger import Ledger, LedgerError
 from .probes import ProbePlan, Subsets
 from .regression import SAME, Regression
-from .schedule import FORWARD, TournamentPlan
+from .schedule import FORWARD, Schedule, TournamentPlan
 from .settings import Settings
 from .tally import COEFFICIENTS, Tally, TallySheet, positions, replay, size_adjusted_tally, size_scaled_tally
 from .units import FeaturePlan, Units
@@ -29,7 +29,6 @@ FEWEST_COMPARED = 20  # probes, and features, for which similar scores are unusu
 FEW_ROWS, MANY_ROWS = 200, 2000  # bounds on the rows by which the spread of J is judged
 FLAT = 0.1  # range of J, of which more than half of the probes have the same
 LEADING = 10  # features that people read first
-NextPlan = Callable[[ProbePlan, Ledger, int], ProbePlan]
 
 
 @dataclass(frozen=True, eq=False)
@@ -219,7 +218,7 @@ class RunningStats:
         block_size: int,
         check_every: int,
         watch: Watch,
-        schedule: NextPlan | None = None,
+        schedule: Schedule | None = None,
     ) -> None:
         self.plan, self.ledger, self.schedule = plan, ledger, schedule
         self.first_plan = plan
@@ -257,7 +256,7 @@ class RunningStats:
         if is_look and self.watch:
             self.looks = (*self.looks[-1:], self.look())
         # The budget of a tournament can end inside a block.
-        if self.schedule is not None and (is_look or stop == getattr(self.schedule, "n_probes", None)):
+        if self.schedule is not None and (is_look or stop == self.schedule.n_probes):
             self._start_round(self.schedule(self.plan, self.ledger, stop))
         return self.state()
 
@@ -274,8 +273,7 @@ class RunningStats:
         self.coefficients[:] = np.nan
 
     def state(self) -> State:
-        scores = getattr(self.schedule, "scores", None)
-        scores = None if scores is None else partial(scores, self.plan, self.ledger)
+        scores = None if self.schedule is None else partial(self.schedule.scores, self.plan, self.ledger)
         return State(self.n_known, self.ledger.seconds_at(self.n_known), self.whole.view(), self.looks, scores)
 
     def look(self) -> Look:

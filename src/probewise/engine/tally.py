@@ -33,10 +33,6 @@ class Tally:
     shift: float = 0.0
 
     @classmethod
-    def empty(cls, n_features: int, shift: float = 0.0) -> Tally:
-        return cls(0, 0.0, 0.0, np.zeros((n_features, 3)), shift)
-
-    @classmethod
     def of(cls, subsets: Subsets, values: Floats, n_features: int, shift: float = 0.0) -> Tally:
         """Tally of one batch of probes and their J."""
         return cls.over([(subsets, values)], n_features, shift)
