@@ -9,7 +9,6 @@ after a tenth of the probes, divided by the true time.
 
 import json
 import time
-from contextlib import nullcontext
 from pathlib import Path
 from unittest.mock import patch
 
@@ -62,11 +61,12 @@ def ranked(n_rows, n_columns, device):
     displayed = []
     started = time.perf_counter()
 
-    def display(_, progress_state_of, title):
-        return nullcontext(lambda state: displayed.append(progress_state_of(state)))
+    def record(progress_state, _):
+        displayed.append(progress_state)
+        return ""
 
-    with patch("probewise.progress._displayed", display):
-        fitted = Tournament(device=device, random_state=0, verbose=1).fit(X, y)
+    with patch("probewise.progress.one_line", record), patch("probewise.progress.REFRESH_SECONDS", 0.0):
+        fitted = Tournament(device=device, random_state=0, verbose=bool).fit(X, y)
     seconds = time.perf_counter() - started
     early = next(progress for progress in displayed if progress.share >= 0.1)
     return seconds, (early.state.seconds + early.seconds_left) / displayed[-1].state.seconds, fitted.n_probes_

@@ -1,9 +1,8 @@
 """Accuracy of confidence statements, compared with truths known by construction or from many more probes.
 
-python -m benchmarks trust [--only coefficients|ranks|tops|certificates|cost] [--small]
+python -m benchmarks trust [--only coefficients|ranks|tops] [--small]
 """
 
-import time
 from dataclasses import dataclass
 from functools import cache
 
@@ -16,14 +15,11 @@ from probewise.engine.certainty import Certainty
 from probewise.engine.ledger import Ledger
 from probewise.engine.probes import ProbePlan
 from probewise.engine.tally import Tally, TallySheet, positions
-from probewise.stopping import least_shared
 
 RUNS, SMALL_RUNS = 200, 20
-TOP, LOOK = 20, 400
+TOP = 20
 LEVELS = (0.9, 0.95)
 BINS = (0.0, 0.02, 0.1, 0.3, 0.5, 0.7, 0.9, 0.98, 1.0)
-CERTIFICATES = ((20, 0.9), (10, 0.8), (5, 0.8))
-CONFIDENCE = 0.95
 
 
 # ---- runs with known truth
@@ -260,45 +256,6 @@ def top_calibration(case, n_probes, runs):
     ]
 
 
-def certificates(case_of, runs, most, claims=CERTIFICATES, every=LOOK):
-    """(whether the statement was correct, number of probes) for runs that stop at the first confident statement."""
-    outcomes = {claim: [] for claim in claims}
-    for run in range(runs):
-        case, waiting = case_of(run), set(claims)
-        sheet, places = TallySheet(case.n_features), positions(case.truth)
-        for start in range(0, most, every):
-            sheet.add(*case.probes(run, start, start + every))
-            if not waiting or not sheet.view().covers(1):
-                continue
-            certainty = Certainty.of_tally(sheet.view())
-            confident = {claim for claim in waiting if certainty.agreement(*claim) >= CONFIDENCE}
-            for top, overlap in confident:
-                shared = int(((places < top) & (positions(certainty.coefficients) < top)).sum())
-                outcomes[top, overlap].append((shared >= least_shared(top, overlap), start + every))
-            waiting -= confident
-    return outcomes
-
-
-def look_cost(n_features):
-    """CPU seconds for the 400 probes of a look (3-NN, 1,000 rows), and for a confidence check after 20 looks."""
-    data = make_madelon(n_samples=1000, n_features=n_features, random_state=0)
-    score, plan = KNN().bind(data.X, data.y), ProbePlan(n_features, 200, seed=0)
-    subsets = plan.draw(0, 20 * LOOK)
-    values = np.random.default_rng(0).normal(0.6, 0.02, len(subsets))
-    tally = Tally.of(subsets, values, n_features, 0.6)
-
-    def seconds(job):
-        job()
-        started = time.process_time()
-        job()
-        return time.process_time() - started
-
-    return (
-        seconds(lambda: score(plan.draw(0, LOOK))),
-        seconds(lambda: Certainty.of_tally(tally).agreement(TOP, 0.9)),
-    )
-
-
 def _covers(intervals, truth):
     return (intervals[:, 0] <= truth) & (truth <= intervals[:, 1])
 
@@ -308,8 +265,7 @@ def _covers(intervals, truth):
 
 def main(only=None, small=False):
     runs = SMALL_RUNS if small else RUNS
-    parts = {"coefficients": _coefficients, "ranks": _ranks, "tops": _tops, "certificates": _certificates}
-    parts["cost"] = _cost
+    parts = {"coefficients": _coefficients, "ranks": _ranks, "tops": _tops}
     for name, part in parts.items():
         if only in (None, name):
             part(runs)
@@ -351,28 +307,3 @@ def _tops(runs):
             rows.append([name, n_probes, count, f"{stated:.3f}", f"{true:.3f}"])
     title = f"Probability of being in the top {TOP}: stated and true, {runs} runs each"
     print_table(title, ["criterion", "probes", "features", "stated", "true"], rows)
-
-
-def _certificates(runs):
-    rows = []
-    neighbors = Neighbors(4000, runs)
-    for name, case_of, most in (
-        ("sparse", lambda run: sparse(100, run), 12_000),
-        ("gapped", lambda run: gapped(100, run), 12_000),
-        ("dense", lambda run: dense(100, run), 12_000),
-        ("3-NN", lambda run: neighbors, 4000),
-    ):
-        for (top, overlap), ends in certificates(case_of, runs, most).items():
-            correct, probes = zip(*ends, strict=True) if ends else ((), ())
-            cells = [f"{np.mean(correct):.1%}", f"{np.median(probes):,.0f}"] if ends else ["-", "-"]
-            rows.append([name, f"{least_shared(top, overlap)} of {top}", len(ends), sum(correct), *cells])
-    title = f"Runs stopped by a confidence of {CONFIDENCE:.0%}, {runs} runs each, checked every {LOOK} probes"
-    print_table(title, ["criterion", "statement", "runs stopped", "correct", "share", "median probes"], rows)
-
-
-def _cost(runs):
-    rows = []
-    for n_features in (500, 20_000):
-        probes, check = look_cost(n_features)
-        rows.append([f"{n_features:,}", f"{1000 * probes:.0f}", f"{1000 * check:.1f}"])
-    print_table("CPU milliseconds per look", ["features", f"{LOOK} probes, 3-NN", "confidence check"], rows)

@@ -32,6 +32,14 @@ from probewise.datasets import SPARSE_PARTS, load
 
 GITHUB = "https://raw.githubusercontent.com"
 OPENML = "https://www.openml.org"
+# Names on OpenML, all of version 1, or numbers of data sets, where they are not our names; the columns of several parts
+# are concatenated.
+VIEWS = ("fourier", "factors", "karhunen", "pixel", "zernike", "morphological")
+PARTS: dict[str, tuple[str | int, ...]] = {
+    "authorship": ("analcatdata_authorship",),
+    "mfeat": tuple(f"mfeat-{view}" for view in VIEWS),
+    "vowel": (307,),
+}
 SECONDS = 60  # to wait for a server
 CELLS = ("DLBCL", "activated blood B", "FL", "CLL", "resting/activated T", "transformed cell lines")
 CELLS += ("resting blood B", "germinal centre B", "normal lymph node/tonsil")
@@ -57,15 +65,22 @@ class Recipe:
 
 
 def from_openml(name: str) -> Arrays:
+    """The numeric columns and the target of a data set of OpenML."""
+    names = PARTS.get(name, (name,))
+    queries = [{"data_id": part} if isinstance(part, int) else {"name": part, "version": 1} for part in names]
     try:
         with warnings.catch_warnings(action="ignore"):  # each retry gives a warning
-            found = load(name, Path(), openml=True)
+            parts = [of_sklearn.fetch_openml(**query, as_frame=False) for query in queries]
     except OSError as error:
         raise DataError(f"{RECIPES[name].address} cannot be fetched ({error}); repeat the command later") from error
-    y = np.asarray(found.y)
-    arrays = {"X": found.X, "y": y.astype(str) if y.dtype == object else y}
+    tables = []
+    for part in parts:
+        numeric = [column for column, text in enumerate(part.feature_names) if text not in (part.categories or {})]
+        tables.append(np.asarray(part.data)[:, numeric].astype(np.float64))
+    X, y = np.hstack(tables), np.asarray(parts[0].target)
+    arrays = {"X": X, "y": y.astype(str) if y.dtype == object else y}
     if name == "madelon":
-        if found.X[:MADELON_ROWS].sum() != MADELON_SUM:
+        if X[:MADELON_ROWS].sum() != MADELON_SUM:
             raise DataError(f"the first rows of {RECIPES[name].address} are not the training rows of the competition")
         arrays |= split_after(MADELON_ROWS, len(y))
     return arrays

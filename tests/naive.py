@@ -717,17 +717,15 @@ def nogueira_variance(subsets, n_features):
     return 4 / n**2 * sum((value - np.mean(phi)) ** 2 for value in phi)
 
 
-def relevance_feedback(X, y, score, initial, query, rounds, returned, nearest=False):
+def relevance_feedback(X, y, score, initial, query, rounds, returned):
     """EFS 2004, sec. 5.1: train, return the top rows that are not labeled, let the user label them, and repeat.
 
-    Gives the precision of every round. With ``nearest``: the rows nearest to the query among those of a positive score.
+    Gives the precision of every round.
     """
     labeled, precisions = sorted(initial), []
-    center = np.mean([X[row] for row in initial if y[row] == query], axis=0)
     for _ in range(rounds + 1):
         scores = score(X[labeled], [y[row] == query for row in labeled], X)
-        keys = [(s <= 0, np.linalg.norm(X[row] - center)) if nearest else (-s,) for row, s in enumerate(scores)]
-        ranked = sorted(range(len(X)), key=lambda row: (*keys[row], row))
+        ranked = sorted(range(len(X)), key=lambda row: (-scores[row], row))
         unseen = [row for row in ranked if row not in labeled][:returned]
         precisions.append(sum(y[row] == query for row in unseen) / len(unseen) if unseen else np.nan)
         labeled = sorted(set(labeled) | set(unseen))

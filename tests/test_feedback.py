@@ -49,16 +49,14 @@ class Centers(RidgeClassifier):
         return (self.decision_function(X) > 0).astype(int)
 
 
-@pytest.mark.parametrize("ranked_by", ["score", "distance"])
 @pytest.mark.parametrize(("initial", "rounds", "returned"), [(5, 10, 20), (1, 3, 7), (2, 0, 160), (40, 1, 1)])
-def test_the_loop_equals_the_twin(initial, rounds, returned, ranked_by):
+def test_the_loop_equals_the_twin(initial, rounds, returned):
     X, y = images()
     counts = {"initial": initial, "rounds": rounds, "returned": returned}
-    result = relevance_feedback(X, y, Centers(), **counts, ranked_by=ranked_by, random_state=initial)
+    result = relevance_feedback(X, y, Centers(), **counts, random_state=initial)
     assert result.precision.shape == result.seconds.shape == result.n_features.shape == (rounds + 1, 4)
     for column, query in enumerate(result.queries):
-        start, nearest = result.initial_rows, ranked_by == "distance"
-        expected = naive.relevance_feedback(X, y, center_score, start, query, rounds, returned, nearest)
+        expected = naive.relevance_feedback(X, y, center_score, result.initial_rows, query, rounds, returned)
         np.testing.assert_allclose(result.precision[:, column], expected)
     asked = np.isfinite(result.precision)
     assert (result.precision[asked] <= result.possible[asked]).all()
@@ -113,10 +111,9 @@ def answered(session, relevant, rounds, n_rows=10):
     return found
 
 
-@pytest.mark.parametrize("ranked_by", ["score", "distance"])
-def test_no_labeled_row_is_returned_and_all_rows_are_in_the_end(ranked_by):
+def test_no_labeled_row_is_returned_and_all_rows_are_in_the_end():
     X, y = images()
-    session = FeedbackSession(X, ranked_by=ranked_by, classifier=GaussianNB(), random_state=0)
+    session = FeedbackSession(X, classifier=GaussianNB(), random_state=0)
     found = answered(session, y == 1, 20)
     flat = [row for rows in found for row in rows]
     assert sorted(flat) == list(range(160))
@@ -134,12 +131,11 @@ def test_a_session_finds_what_a_person_means():
     assert 2 in session.features_
 
 
-@pytest.mark.parametrize("ranked_by", ["score", "distance"])
 @pytest.mark.parametrize("stop", [0, 1, 3])
-def test_a_resumed_session_continues_with_the_same_rows(tmp_path, stop, ranked_by):
+def test_a_resumed_session_continues_with_the_same_rows(tmp_path, stop):
     X, y = images()
-    whole = answered(FeedbackSession(X, ranked_by=ranked_by, random_state=3), y == 1, 5)
-    session = FeedbackSession(X, ranked_by=ranked_by, random_state=3)
+    whole = answered(FeedbackSession(X, random_state=3), y == 1, 5)
+    session = FeedbackSession(X, random_state=3)
     before = answered(session, y == 1, stop)
     session.save(tmp_path / "session.json")
     assert [path.name for path in tmp_path.iterdir()] == ["session.json"]
@@ -297,7 +293,6 @@ def test_sparse_tables_and_unchanged_input():
         ({"returned": 161}, "returned=161 must be at most 160, the number of rows"),
         ({"queries": [7]}, r"queries contains 7, which is not a class in y: \[0, 1, 2, 3\]"),
         ({"queries": []}, "queries is empty"),
-        ({"ranked_by": "age"}, "ranked_by='age' must be 'score' or 'distance'"),
         ({"classifier": LinearRegression()}, "neither decision_function nor predict_proba"),
     ],
 )

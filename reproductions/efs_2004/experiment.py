@@ -345,7 +345,7 @@ def search(X: Floats, y: NDArray[Any], queries: int | None, seed: int, unit: tup
         "selector": selectors.get(method),
         "random_state": np.random.RandomState([seed, repetition]),
     }
-    found = relevance_feedback(X, y, classifier, queries=np.unique(y)[:queries], ranked_by="score", **options)
+    found = relevance_feedback(X, y, classifier, queries=np.unique(y)[:queries], **options)
     with np.errstate(invalid="ignore"):
         relative = found.precision / found.possible
     return {

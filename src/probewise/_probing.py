@@ -85,7 +85,7 @@ class Data:
     scale: str | None
     missing: str | None  # statistic that replaced missing values, where there were any
     uninformative: NDArray[np.int64]  # columns that are constant or empty
-    arguments: list[str]  # names of the optional arguments of ``fit`` that were given
+    arguments: list[str]  # names of the optional arguments that ``fit`` had
     notes: list[str]  # sentences on the data, given as warnings too
     outcome: Any  # y as given: labels, numbers, or events and times
     adjust: NDArray[np.float64] | None  # encoded covariates, which are regressed out of ``table`` and ``y``
@@ -158,9 +158,9 @@ def prepare(
     missing = None if takes_missing else options["missing"]
     accepts = accepted_by(criterion, selector.device, missing)
     X, is_category = selector._numbered(X)
-    given = y
+    raw_y = y
     X, y = selector._checked(X, y, replace(accepts, stores=accepts.stores and stores))
-    survival = survival_in(given)
+    survival = survival_in(raw_y)
     n_rows, n_features = X.shape
     groups = checked_groups(groups, n_rows)
     weights = checked_weights(sample_weight, n_rows)
@@ -186,12 +186,12 @@ def prepare(
     table = unit_table(scaled(complete, scale, categorical, weights), units, categorical=categorical, names=names)
     is_given = groups is not None, weights is not None, adjust is not None
     is_classification = None if y is None else _is_classification(y, criterion)
-    found = []
+    possible_notes = []
     if getattr(criterion, "task", "auto") == "auto" and is_classification is not None:
-        found.append(note_on_task(y, is_classification=is_classification))
+        possible_notes.append(note_on_task(y, is_classification=is_classification))
     if groups is None and y is not None and fills and not isinstance(X, Stored):  # a store is read once
-        found.append(note_on_replicates(X))
-    notes = list(filter(None, found))
+        possible_notes.append(note_on_replicates(X))
+    notes = list(filter(None, possible_notes))
     if adjust is not None:
         covariates = Covariates.of(adjust, n_rows, weights)
         target = Target.of(outcome, getattr(criterion, "task", "auto"))
@@ -341,7 +341,7 @@ def new_settings(
 def run_with(
     selector: Any, data: Data, used: Data, criterion: Criterion, score: Any, settings: Settings, stop: Rule
 ) -> Run:
-    """Score probes until ``stop`` says enough, from where the ledger ends; ``used`` has the rows that are used."""
+    """Score probes from where the ledger ends until ``stop`` holds; ``used`` has the rows that are scored."""
     settings = settings if used.rows is None else replace(settings, rows_used=len(used.rows))
     if selector.ledger is not None:
         folds = [*score.folds.identity, *([] if used.rows is None else [(used.rows,)])]
@@ -389,7 +389,7 @@ def _blocks_at_once(settings: Settings, stop: Rule) -> int:
 
 
 def set_results(selector: Any, run: Run, criterion: Criterion, data: Data) -> None:
-    """Set the attributes of a fitted `DAF` or `Tournament`, and warn about what is wrong with the run."""
+    """Set the attributes of a fitted `DAF` or `Tournament`, and warn where the run or the data look wrong."""
     selector.run_, selector.criterion_, selector.fit_arguments_ = run, criterion, data.arguments
     selector._data, selector._tests = data, {}
     selector.scores_, selector.ranking_ = run.scores(), run.ranking()

@@ -183,10 +183,7 @@ class Selector(SelectorMixin, BaseEstimator):
 
     def _selected_from_store(self, X: Any) -> Any:
         check_is_fitted(self, "ranking_")
-        tables.require_numbers(X)
-        X = as_dense(X)
-        validate_data(self, X, reset=False, skip_check_array=True)
-        selected = X[:, self.get_support()]
+        selected = self._checked_store(X, None, with_target=False, reset=False)[0][:, self.get_support()]
         if not self._accepts.nan:
             tables.require_finite(selected, self.get_feature_names_out())
         return selected
@@ -283,18 +280,19 @@ class RunResultsMixin:
 
     def interactions(self, fdr: float = DEFAULT_FDR) -> Pairs:
         """Pairs of features that act together on the target, beyond what each does alone (`inference.pairs`)."""
-        return pairs_of_units(*self._test_data("pairs"), self.run_, fdr, **self._test_options())
+        data, of_rows = self._test_data("pairs")
+        return pairs_of_units(*data, self.run_, fdr, **of_rows)
 
     def _tested(self, test: str) -> Discoveries:
         """A test of all features, by its name in `inference`, on the data of ``fit``; it runs when first needed."""
         check_is_fitted(self, "run_")
         if test not in self._tests:
-            data = self._test_data(test)
-            self._tests[test] = discoveries_of_units(test, *data, self.run_, **self._test_options())
+            data, of_rows = self._test_data(test)
+            self._tests[test] = discoveries_of_units(test, *data, self.run_, **of_rows)
         return self._tests[test]
 
-    def _test_data(self, test: str) -> tuple[UnitTable, Any, bool | None]:
-        """The columns of the units, the target, and whether it has classes."""
+    def _test_data(self, test: str) -> tuple[tuple[UnitTable, Any, bool | None], dict[str, Any]]:
+        """The columns of the units, the target and whether it has classes; and the options of a test."""
         check_is_fitted(self, "run_")
         data = getattr(self, "_data", None)
         if data is None:
@@ -302,12 +300,8 @@ class RunResultsMixin:
                 f"a loaded selector has no data to test features on: call probewise.inference.{test}(X, y), or "
                 "test the features before the selector is saved"
             )
-        return data.table, data.y, data.is_classification
-
-    def _test_options(self) -> dict[str, Any]:
-        data = self._data
-        options = {"groups": data.groups, "sample_weight": data.sample_weight, "adjust": data.adjust}
-        return {**options, "n_jobs": self.n_jobs}
+        of_rows = {"groups": data.groups, "sample_weight": data.sample_weight, "adjust": data.adjust}
+        return (data.table, data.y, data.is_classification), {**of_rows, "n_jobs": self.n_jobs}
 
     def __getstate__(self) -> dict[str, Any]:
         """The state without the data of ``fit``; results of tests are kept."""

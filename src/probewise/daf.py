@@ -77,7 +77,7 @@ class DAF(RunResultsMixin, Selector):
         Largest probe, tau; sizes are uniform in 1..tau. Small probes miss features that only help in combination, large
         ones blur single features. None: 200, the papers' value for wide data, or the number of features if smaller.
     inclusion : float or None, default=None
-        If given, every feature is in a probe with this probability instead.
+        Probability with which each feature enters a probe, independently of the others; it replaces ``max_probe_size``.
     feature_groups : list of lists, dict of lists or list of labels, default=None
         Features that enter probes together and share score and rank. Columns are given by name or number, here and
         below.
@@ -199,7 +199,7 @@ class DAF(RunResultsMixin, Selector):
     _sizes_by_name = (AUTO, STANDS_OUT)
 
     def fit(self, X: Any, y: Any = None, *, groups: Any = None, sample_weight: Any = None, adjust: Any = None) -> DAF:
-        """Score probes until the stopping rule says enough.
+        """Score probes until the stopping rule holds, and rank the features.
 
         ``groups`` goes to the splitter. ``sample_weight`` counts in the score, and in the fit of a model that uses
         weights: `Linear`, `NaiveBayes`, `Tree`, or an estimator; for `KNN` in the score only.

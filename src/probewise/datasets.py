@@ -1,4 +1,4 @@
-"""Data sets: generated ones whose informative features are known, and real ones from .npz files or OpenML."""
+"""Data sets: generated ones whose informative features are known, and real ones from .npz files."""
 
 from __future__ import annotations
 
@@ -20,19 +20,6 @@ from .validation.survival import Survival
 FOLDER_VARIABLE = "PROBEWISE_DATA"
 FLIPPED = 0.01  # share of wrong labels in generated data
 SPARSE_PARTS = ("data", "indices", "indptr", "shape")
-MFEAT_VIEWS = ("fourier", "factors", "karhunen", "pixel", "zernike", "morphological")
-# Names on OpenML, all of version 1, or numbers of data sets; the columns of several parts are concatenated.
-OPENML: dict[str, tuple[str | int, ...]] = {
-    "authorship": ("analcatdata_authorship",),
-    "iris": ("iris",),
-    "madelon": ("madelon",),
-    "mfeat": tuple(f"mfeat-{view}" for view in MFEAT_VIEWS),
-    "satimage": ("satimage",),
-    "spambase": ("spambase",),
-    "spectrometer": ("spectrometer",),
-    "vowel": (307,),
-    "wine": ("wine",),
-}
 
 
 @dataclass(frozen=True)
@@ -123,26 +110,21 @@ class Dataset:
     more: Mapping[str, NDArray[Any]] = field(default_factory=dict)  # the other arrays of the file
 
 
-def load(name: str, folder: str | PathLike[str] | None = None, *, openml: bool = False) -> Dataset:
-    """Load a data set from ``name.npz`` in a folder, or from OpenML.
+def load(name: str, folder: str | PathLike[str] | None = None) -> Dataset:
+    """Load a data set from ``name.npz`` in a folder.
 
     The file contains the arrays ``X`` and ``y``; a sparse table has ``data``, ``indices``, ``indptr`` and ``shape``
     instead of ``X``, and a survival outcome ``time`` and ``event`` instead of ``y``. An official split is in
-    ``train_index`` and ``test_index``. None is the folder in the environment variable PROBEWISE_DATA. With ``openml``,
-    a data set of `OPENML` that is not in the folder is fetched from there; only its numeric columns are used, and there
-    is no official split.
+    ``train_index`` and ``test_index``. None is the folder in the environment variable PROBEWISE_DATA.
     """
     folder = folder or os.environ.get(FOLDER_VARIABLE)
     path = None if folder is None else Path(folder) / f"{name}.npz"
     if path is not None and path.is_file():
         return _from_file(name, path)
-    if openml and name in OPENML:
-        return _from_openml(name)
     reason = "no folder was given" if path is None else f"there is no file {path}"
-    or_fetch = ", or fetch it (openml=True)" if name in OPENML and not openml else ""
     raise ParameterError(
         f"the data set {name} cannot be loaded, {reason}: pass the folder that contains {name}.npz, or set the "
-        f"environment variable {FOLDER_VARIABLE} to it{or_fetch}"
+        f"environment variable {FOLDER_VARIABLE} to it"
     )
 
 
@@ -158,15 +140,3 @@ def _from_file(name: str, path: Path) -> Dataset:
         raise ValueError(f"{path} contains {', '.join(arrays)}: a data set needs X and y")
     fields = {key: arrays.pop(key, None) for key in ("X", "y", "train_index", "test_index")}
     return Dataset(name, **fields, more=arrays)
-
-
-def _from_openml(name: str) -> Dataset:
-    from sklearn.datasets import fetch_openml
-
-    asked = [{"data_id": part} if isinstance(part, int) else {"name": part, "version": 1} for part in OPENML[name]]
-    parts = [fetch_openml(**part, as_frame=False) for part in asked]
-    tables = []
-    for part in parts:
-        numeric = [column for column, name in enumerate(part.feature_names) if name not in (part.categories or {})]
-        tables.append(np.asarray(part.data)[:, numeric].astype(np.float64))
-    return Dataset(name, np.hstack(tables), np.asarray(parts[0].target))

@@ -133,7 +133,10 @@ def require_method(name: str, method: Any) -> None:
 
 
 def _levels(columns: Floats, method: str | int) -> tuple[Floats, Any]:
-    """Cuts by an unsupervised method; each of few values, and a majority value, gets a level of its own."""
+    """Cuts by an unsupervised method.
+
+    Each value of a column with few values gets a level of its own, and so does a value that most rows share.
+    """
     means, deviations, low, high, common = np.empty((5, len(columns)))
     levels.describe(columns, means, deviations, low, high, common)
     if method == "mean":

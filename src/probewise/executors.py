@@ -137,6 +137,7 @@ class _Revocable:
 
 
 def _by_rounds(parallel: Any, function: Callable[[Any], Any], items: Iterable[Any], /) -> Iterator[Any]:
+    """Map with a backend that returns lists: as many items at a time as there are workers."""
     waiting = iter(items)
     with one_blas_thread(), parallel:
         while round_ := list(islice(waiting, joblib.effective_n_jobs(parallel.n_jobs))):
@@ -167,7 +168,7 @@ def _call(version: str, function: Callable[[Any], Any], item: Any) -> Any:
 
 @dataclass(eq=False)
 class _Submitted:
-    """An item submitted to a cluster, with the scattered function that it uses."""
+    """An item that was submitted to a cluster, and the scattered function that is applied to it."""
 
     item: Any
     function: Any = None
@@ -201,7 +202,7 @@ class _OnDask:
         self.scattered = None  # the cluster deletes data without references
 
     def cores(self) -> int:
-        """Number of cores of all workers, last_count from time to time because workers come and go."""
+        """Number of cores of all workers, counted from time to time because workers come and go."""
         if time.monotonic() - self.last_count > 1:
             self._count_cores()
         return self.n_cores
@@ -351,7 +352,7 @@ def threads_beside_device() -> int:
 
 
 def keep_in_flight(n_threads: int, function: Callable[[Any], Any], items: Iterable[Any], /) -> Iterator[Any]:
-    """A map of this process that keeps several items in flight, so that a GPU does not wait for the CPU."""
+    """A map over a few threads of this process, so that a GPU does not wait for the CPU between two items."""
     waiting: deque[Any] = deque()
     pool = ThreadPoolExecutor(n_threads)
     try:

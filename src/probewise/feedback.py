@@ -27,7 +27,7 @@ from .executors import executor
 from .filters.efs import EFS
 from .forest import AdaptiveRandomForestClassifier
 from .validation.errors import ParameterError
-from .validation.parameters import completed_file, is_whole, random_of, seed_of, writable_path
+from .validation.parameters import check_parameter, completed_file, random_of, seed_of, whole_number, writable_path
 
 FORMAT = "probewise feedback 1"
 DEFAULT_FEATURES = 20
@@ -48,9 +48,6 @@ class FeedbackSession:
     classifier : estimator, default="arf"
         A scikit-learn classifier with ``decision_function`` or ``predict_proba``. "arf" is
         `AdaptiveRandomForestClassifier`, which trains on all relevant rows and on cluster centers of the others.
-    ranked_by : {"score", "distance"}, default="score"
-        "distance" ranks rows that are predicted relevant before the others, and within each by the distance to the mean
-        of the first relevant rows in the selected features, as the paper does.
     random_state : int, RandomState or None, default=None
         Seed of the first rows, and of every ``random_state`` of the classifier and selector that is None. What `ask`
         returns is a function of X, the seed and the labels, so a resumed session continues with the same rows.
@@ -87,12 +84,9 @@ class FeedbackSession:
         *,
         selector: Any = "efs",
         classifier: Any = "arf",
-        ranked_by: str = "score",
         random_state: Any = None,
     ) -> None:
         self.X = check_array(X, accept_sparse="csr", dtype="numeric", ensure_all_finite=False)
-        if ranked_by not in ("score", "distance"):
-            raise ParameterError(f"ranked_by={ranked_by!r} must be 'score' or 'distance'")
         if isinstance(selector, str):
             if selector != "efs":
                 raise ParameterError(f"selector={selector!r}: give 'efs', a scikit-learn selector, or None")
@@ -105,7 +99,6 @@ class FeedbackSession:
                 dense = FunctionTransformer(methodcaller("toarray"), accept_sparse=True)
                 classifier = make_pipeline(dense, classifier)
         self.model = make_pipeline("passthrough" if selector is None else selector, classifier)
-        self.ranked_by = ranked_by
         self.seed = seed_of(random_state, None)
         self._labels: dict[int, bool] = {}
         self.features_: NDArray[np.int64] = np.empty(0, np.int64)
@@ -139,8 +132,7 @@ class FeedbackSession:
         Without a relevant row the rows are drawn at random; with relevant rows only, they are the nearest to the mean
         of those. Ties go to the lower row number.
         """
-        if not is_whole(n_rows, 1):
-            raise ParameterError(f"n_rows={n_rows!r} must be a whole number of at least 1")
+        check_parameter("n_rows", n_rows, whole_number(1))
         return self._ranked()[:n_rows]
 
     def _ranked(self) -> NDArray[np.int64]:
@@ -160,23 +152,11 @@ class FeedbackSession:
         fitted[-1].fit(selected, labels)
         has_support = hasattr(fitted[0], "get_support")
         self.features_ = fitted[0].get_support(indices=True) if has_support else np.arange(selected.shape[1])
-        if self.ranked_by == "distance":
-            columns = fitted[:-1].transform(self.X)
-            first = self.rows[self.labels][: self._n_query]
-            keys: tuple[Any, ...] = (_distances(columns, first), fitted[-1].predict(columns) != 1)
-            ranked = np.lexsort([key[unlabeled] for key in keys])
-        else:
-            ranked = np.argsort(-_scores(fitted, self.X)[unlabeled], kind="stable")
-        return unlabeled[ranked]
-
-    @property
-    def _n_query(self) -> int:
-        """Number of relevant rows before the first irrelevant row that follows them: the query of "distance"."""
-        return max(1, int(np.argmin(np.append(self.labels[self.labels.argmax() :], False))))
+        return unlabeled[np.argsort(-_scores(fitted, self.X)[unlabeled], kind="stable")]
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the seed and the answers to a file, as JSON; the table and the estimators are not written."""
-        state = {"format": FORMAT, "seed": self.seed, "data": fingerprint(self.X), "ranked_by": self.ranked_by}
+        state = {"format": FORMAT, "seed": self.seed, "data": fingerprint(self.X)}
         state |= {"rows": self.rows.tolist(), "labels": self.labels.astype(int).tolist()}
         with completed_file(writable_path(path)) as file:
             file.write_text(json.dumps(state) + "\n", encoding="utf-8")
@@ -190,8 +170,7 @@ class FeedbackSession:
             state = json.loads(Path(path).read_text(encoding="utf-8"))
             if state["format"] != FORMAT:
                 raise ValueError(state["format"])
-            options = {"ranked_by": state["ranked_by"], "random_state": int(state["seed"])}
-            session = cls(X, selector=selector, classifier=classifier, **options)
+            session = cls(X, selector=selector, classifier=classifier, random_state=int(state["seed"]))
             if state["data"] != fingerprint(session.X):
                 raise ParameterError(f"{path} was saved with another table: give the X of that session")
             return session.tell(state["rows"], state["labels"])
@@ -235,7 +214,6 @@ def relevance_feedback(
     rounds: int = 10,
     returned: int = 20,
     queries: Iterable[Any] | None = None,
-    ranked_by: str = "score",
     random_state: Any = None,
     n_jobs: int | None = None,
 ) -> FeedbackResult:
@@ -247,7 +225,7 @@ def relevance_feedback(
     ----------
     X, y : array-like
         The table, such as images by features, and the true class of every row.
-    classifier, selector, ranked_by, random_state
+    classifier, selector, random_state
         See `FeedbackSession`. The classes are 1 (positive) and 0.
     initial : int, default=5
         Number of rows of each class that are labeled from the start, drawn at random once for all queries.
@@ -263,8 +241,8 @@ def relevance_feedback(
 
     Notes
     -----
-    Differences from the paper: it ranks rows by distance to the query (``ranked_by="distance"``), chooses the number of
-    features by cross-validation, and may return rows that are labeled already, whose precision would be memory.
+    Differences from the paper: it ranks rows by their distance to the query, chooses the number of features by
+    cross-validation, and may return rows that are labeled already, whose precision would be memory.
 
     Examples
     --------
@@ -282,15 +260,13 @@ def relevance_feedback(
     check_classification_targets(y)
     classes = np.unique(y)
     _require_valid_counts(y, classes, initial, rounds, returned)
-    if ranked_by not in ("score", "distance"):
-        raise ValueError(f"ranked_by={ranked_by!r} must be 'score' or 'distance'")
     query_classes = classes if queries is None else _known_classes(queries, classes)
 
     random = random_of(random_state)
     drawn = [random.choice(np.flatnonzero(y == label), initial, replace=False) for label in classes]
     initial_rows = np.sort(np.concatenate(drawn))
     seeds = dict(zip(classes.tolist(), random.randint(2**31 - 1, size=len(classes)).tolist(), strict=True))
-    options = {"selector": selector, "classifier": classifier, "ranked_by": ranked_by}
+    options = {"selector": selector, "classifier": classifier}
     search = partial(_search, X, y, options, initial_rows, rounds, returned)
     # Processes, because fitting trees and selectors to a few rows mostly runs Python code, which holds the GIL.
     map = executor(n_jobs, prefer="processes")
@@ -336,6 +312,7 @@ def _distances(X: Any, rows: NDArray[np.int64]) -> NDArray[np.float64]:
 
 
 def _scores(model: Any, X: Any) -> NDArray[np.float64]:
+    """Score of each row; larger means more relevant."""
     if hasattr(model, "decision_function"):
         return model.decision_function(X)
     if hasattr(model, "predict_proba"):
@@ -355,8 +332,7 @@ def _known_classes(queries: Iterable[Any], classes: NDArray[Any]) -> NDArray[Any
 
 def _require_valid_counts(y: NDArray[Any], classes: NDArray[Any], initial: int, rounds: int, returned: int) -> None:
     for name, value, least in (("initial", initial, 1), ("rounds", rounds, 0), ("returned", returned, 1)):
-        if not is_whole(value, least):
-            raise ValueError(f"{name}={value!r} must be a whole number of at least {least}")
+        check_parameter(name, value, whole_number(least))
     if len(classes) < 2:
         raise ValueError(f"y contains only one class, {classes.tolist()[0]!r}: at least two are needed")
     if returned > len(y):

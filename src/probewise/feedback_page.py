@@ -52,7 +52,8 @@ function picture(row, marked) {
   return button;
 }
 async function send(path) {
-  const shown = buttons().filter((button) => button.dataset.row && // whoever ends may not have looked at all of them
+  // A person who finishes may not have looked at all pictures.
+  const shown = buttons().filter((button) => button.dataset.row &&
     (path === "next" || isMarked(button) || at("relevant").contains(button)));
   const body = JSON.stringify({ rows: shown.map((b) => +b.dataset.row), labels: shown.map(isMarked) });
   buttons().forEach((button) => button.disabled = true);

@@ -56,13 +56,11 @@ class TimeEstimate:
     def __init__(self, n_probes: int, effort: Effort) -> None:
         self.n_probes, self.effort, self.first = n_probes, effort, (0, 0.0)
 
-    def observe(self, state: State) -> None:
+    def is_early(self, state: State) -> bool:
+        """Whether only a short first block is known, which would give far too long an estimate."""
         if self.first == (0, 0.0):
             self.first = state.n_probes, state.seconds
-
-    def is_first(self, state: State) -> bool:
-        """Whether only the first block is known, which would give far too long an estimate."""
-        return bool(state.n_probes == self.first[0] < self.n_probes)
+        return bool(state.n_probes == self.first[0] < self.n_probes and state.seconds < SOON)
 
     def seconds_left(self, state: State, share: float | None) -> float | None:
         """Remaining seconds; None where another rule, whose progress is ``share``, ends the run earlier."""
@@ -100,19 +98,12 @@ def live_progress(
         share = None if stop is None else stop.share_done(state)
         return ProgressState(state, top_features(state, is_last=share == 1), title, share, estimate)
 
-    with _screen(verbose) as screen:
-        words = panel if screen.takes_tables else one_line
-        progress = Throttled(screen.every, lambda state, speed: screen.show(words(progress_state_of(state), speed)))
-        if screen.takes_tables:
-            screen.show(Text(f"{title}: starting"))
-
-        def show_after_first(state: State) -> None:
-            assert estimate is not None
-            estimate.observe(state)
-            if not estimate.is_first(state) or state.seconds >= SOON:
-                progress(state)
-
-        yield show_after_first if estimate else progress
+    with _screen(verbose) as (show, every, takes_tables):
+        words = panel if takes_tables else one_line
+        progress = Throttled(every, lambda state, speed: show(words(progress_state_of(state), speed)), estimate)
+        if takes_tables:
+            show(Text(f"{title}: starting"))
+        yield progress
         if callable(verbose):
             progress.finish()
     if not callable(verbose) and progress.latest is not None:
@@ -154,40 +145,34 @@ def live_line(verbose: Verbose) -> Iterator[Callable[[str], None] | None]:
         return
     from rich.text import Text
 
-    with _screen(verbose) as screen:
-        words = Text if screen.takes_tables else str
-        progress: RateLimited[str] = RateLimited(screen.every, lambda line: screen.show(words(line)))
+    with _screen(verbose) as (show, every, takes_tables):
+        words = Text if takes_tables else str
+        progress: RateLimited[str] = RateLimited(every, lambda line: show(words(line)))
         yield progress
         if callable(verbose):
             progress.finish()
 
 
-@dataclass(frozen=True)
-class Screen:
-    """An output for progress: a function that takes lines or, with ``takes_tables``, rich renderables."""
-
-    show: Callable[[Any], None]
-    every: float
-    takes_tables: bool
-
-
 @contextmanager
-def _screen(verbose: Verbose) -> Iterator[Screen]:
-    """The caller's function, a live display in a terminal or a notebook, or lines on stderr."""
+def _screen(verbose: Verbose) -> Iterator[tuple[Callable[[Any], None], float, bool]]:
+    """The caller's function, a live display in a terminal or a notebook, or lines on stderr.
+
+    Yields a function that shows progress, the seconds between two calls, and whether it takes rich renderables.
+    """
     from rich.console import Console
     from rich.live import Live
 
     console = Console(stderr=True)
     if callable(verbose):
-        yield Screen(verbose, REFRESH_SECONDS, takes_tables=False)
+        yield verbose, REFRESH_SECONDS, False
     elif console.is_jupyter:
         with _notebook_output() as show:
-            yield Screen(show, REFRESH_SECONDS, takes_tables=True)
+            yield show, REFRESH_SECONDS, True
     elif console.is_terminal:
         with Live(console=console, transient=True, auto_refresh=False) as live, _logged_to(console):
-            yield Screen(partial(live.update, refresh=True), REFRESH_SECONDS, takes_tables=True)
+            yield partial(live.update, refresh=True), REFRESH_SECONDS, True
     else:
-        yield Screen(print_to_log, LINE_SECONDS, takes_tables=False)
+        yield print_to_log, LINE_SECONDS, False
 
 
 @contextmanager
@@ -225,15 +210,18 @@ class RateLimited(Generic[Item]):
 class Throttled(RateLimited[State]):
     """Rate-limited progress of a run, with the speed since the start of this session; short runs show nothing."""
 
-    def __init__(self, every: float, show: Callable[[State, float], None]) -> None:
+    def __init__(
+        self, every: float, show: Callable[[State, float], None], estimate: TimeEstimate | None = None
+    ) -> None:
         super().__init__(every, lambda state: show(state, self.speed(state)))
-        self.last = time.perf_counter()
+        self.last, self.estimate = time.perf_counter(), estimate
         self.first: State | None = None
         self.latest: State | None = None
 
     def __call__(self, state: State) -> None:
-        self.first, self.latest = self.first or state, state
-        super().__call__(state)
+        if self.estimate is None or not self.estimate.is_early(state):
+            self.first, self.latest = self.first or state, state
+            super().__call__(state)
 
     def speed(self, state: State) -> float:
         first = self.first or state

@@ -18,7 +18,7 @@ from ._probing import accepted_by, bind, criterion_or_default, map_for, prepare,
 from ._selector import Accepts, Selector
 from .criteria import as_criterion
 from .engine.probes import Subsets
-from .engine.tally import Tally, positions, rounded
+from .engine.tally import TallySheet, positions, rounded
 from .engine.units import Units
 from .executors import Map
 from .progress import Verbose, live_line
@@ -183,7 +183,7 @@ class Evaluation:
         for batch_values in self.map(function, batches):
             values.append(batch_values)
             self.n_evaluations += len(batch_values)
-            state = State(self.n_evaluations, time.perf_counter() - self.started, Tally.empty(0))
+            state = State(self.n_evaluations, time.perf_counter() - self.started, TallySheet(0).view())
             if self.progress:
                 self.progress(f"SFFS: {self.best}; {state.n_probes:,} subsets, {state.seconds:.1f} s")
             if self.rule is not None and self.rule(state):

@@ -217,36 +217,19 @@ def icw(first: Any, second: Any, n_features: int) -> float:
     return float(1 - weight @ np.abs(p - q) / weight.sum())
 
 
-@dataclass(frozen=True)
-class Measure:
-    """Description of a measure of stability or similarity."""
-
-    function: Callable[..., float]  # of (subsets, n_features), or of (first, second, n_features) for two selectors
-    meaning: str
-    low: float = 0  # -1 stands for -1 / (n - 1)
-    high: float = 1
-    corrected_for_chance: bool = False  # whether random subsets score about 0 on average
-    equal_sizes: bool = False  # whether all subsets must have the same size
-    n_selectors: int = 1
-
-
-MEASURES: Mapping[str, Measure] = {
-    "cw_rel": Measure(cw_rel, "Frequency-weighted agreement, scaled from the least to the largest possible."),
-    "ati": Measure(ati, "Mean fraction of the union of two subsets that is in both (Jaccard)."),
-    "anhi": Measure(anhi, "Mean fraction of all features that are in both or in neither of two subsets."),
-    "kuncheva": Measure(kuncheva, "Mean overlap of two subsets of one size, corrected for chance.", -1, 1, True, True),
-    "nogueira": Measure(nogueira, "Kuncheva's stability for subsets of any sizes.", -1, 1, True),
-    "iati": Measure(iati, "ati over pairs of one subset from each selector.", n_selectors=2),
-    "ianhi": Measure(ianhi, "anhi over pairs of one subset from each selector.", n_selectors=2),
-    "icw": Measure(icw, "Similarity of the two selectors' selection frequencies.", n_selectors=2),
+MEASURES: Mapping[str, tuple[Callable[..., float], str]] = {
+    "cw_rel": (cw_rel, "Frequency-weighted agreement, scaled from the least to the largest possible."),
+    "ati": (ati, "Mean fraction of the union of two subsets that is in both (Jaccard)."),
+    "anhi": (anhi, "Mean fraction of all features that are in both or in neither of two subsets."),
+    "kuncheva": (kuncheva, "Mean overlap of two subsets of one size, corrected for chance."),
+    "nogueira": (nogueira, "Kuncheva's stability for subsets of any sizes."),
 }
 
 
 def stability_table(subsets: Any, n_features: int) -> list[dict[str, Any]]:
-    """All measures of one selector's stability: a list of records, for a data frame.
+    """All measures of one selector's stability: a list of records with a measure, its value and its meaning.
 
-    A record has the keys measure, value, low, high, corrected_for_chance, equal_sizes and meaning. The value is NaN if
-    the measure needs subsets of equal sizes and the sizes differ.
+    The value of `kuncheva` is NaN if the subsets have different sizes.
 
     >>> for record in stability_table([{1, 2, 3}, {1, 2, 3, 4}, {1, 2, 3, 4, 5}], n_features=10):
     ...     print(record["measure"], round(record["value"], 3))
@@ -257,12 +240,10 @@ def stability_table(subsets: Any, n_features: int) -> list[dict[str, Any]]:
     nogueira 0.722
     """
     selections, records = _validated(subsets, n_features), []
-    for name, measure in MEASURES.items():
-        if measure.n_selectors == 1:
-            is_defined = selections.have_one_size or not measure.equal_sizes
-            value = measure.function(selections, n_features) if is_defined else float("nan")
-            keys = ("low", "high", "corrected_for_chance", "equal_sizes", "meaning")
-            records.append({"measure": name, "value": value} | {key: getattr(measure, key) for key in keys})
+    for name, (measure, meaning) in MEASURES.items():
+        is_defined = selections.have_one_size or measure is not kuncheva
+        value = measure(selections, n_features) if is_defined else float("nan")
+        records.append({"measure": name, "value": value, "meaning": meaning})
     return records
 
 

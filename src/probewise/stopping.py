@@ -8,28 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from math import ceil
-from typing import Any, ClassVar, NamedTuple, Protocol
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any, ClassVar
 
 ORDER, VALUE = "order", "value"
 
 
-class TopKConfidence(NamedTuple):
-    """A measure: the probability that at least the share ``overlap`` of the top features are the true ones."""
-
-    top: int
-    overlap: float
-
-
-Watch = frozenset[str | int | TopKConfidence]
-
-
-def least_shared(top: int, overlap: float) -> int:
-    """The smallest number of the top features that is at least the share ``overlap``."""
-    return min(top, max(1, ceil(overlap * top - 1e-9)))
+Watch = frozenset[str | int]
 
 
 @dataclass(frozen=True)
@@ -45,18 +29,6 @@ class Look:
     left_out: int = 0  # features without a coefficient at one of the two looks
     # For each watched k, the share of the top k that odd and even blocks have in common.
     overlap: dict[int, float] = field(default_factory=dict)
-    confidence: dict[TopKConfidence, float] = field(default_factory=dict)
-
-
-class TallySoFar(Protocol):
-    """The part of a `Tally` that rules may use."""
-
-    @property
-    def mean(self) -> float: ...
-
-    def covers(self, n_probes: int) -> bool: ...
-
-    def daf0(self) -> NDArray[np.float64]: ...
 
 
 @dataclass(frozen=True)
@@ -65,7 +37,7 @@ class State:
 
     n_probes: int
     seconds: float  # working time so far
-    tally: TallySoFar
+    tally: Any  # a `Tally`, such as ``tally.mean``, ``tally.covers(10)`` and ``tally.daf0()``
     looks: tuple[Look, ...] = ()  # the last two looks, the later one last
     # In a tournament: a function that returns the coefficient of each unit now, NaN for dropped units.
     current_scores: Callable[[], Any] | None = None
@@ -78,8 +50,8 @@ class State:
 class Rule:
     """Base of all rules: a pure predicate of a `State`, with a reason in words.
 
-    ``watch`` has the measures that the rule needs at looks: "order" (C), "value" (C2), a number k (the agreement of the
-    two halves on the top k), or a `TopKConfidence`. Other measures are not computed during the run.
+    ``watch`` has the measures that the rule needs at looks: "order" (C), "value" (C2), or a number k (the agreement of
+    the two halves on the top k). Other measures are not computed during the run.
     """
 
     watch: Watch = frozenset()
@@ -176,7 +148,7 @@ class _ProbesRule(Rule):
 
 
 class MaxProbes(_ProbesRule):
-    """Stops after exactly this many probes (on its own or in ``|``; in ``&`` at the first block border after)."""
+    """Stops after exactly this many probes; combined with ``&``, at the first block border after them."""
 
     @property
     def max_probes(self) -> int:  # type: ignore[override]
@@ -252,49 +224,29 @@ class RelativeChange(_ChangeRule):
     measure, words = "relative_change", "C2 fell to {} of its first value"
 
 
-@dataclass(frozen=True, repr=False)
+@dataclass(frozen=True)
 class Settled(Rule):
     """Stops when odd and even blocks agree on this share of the top features at two looks in a row.
 
-    The two halves of the ledger are independent runs, so features on top of both do not owe it to chance probes. With
-    ``top`` at or above the number of features, two looks are enough; with an overlap above 1 the rule never stops.
-
-    With ``confidence`` the rule stops at the first look at which, with at least this probability, at least this share
-    of the current top features are in the true top, which infinitely many probes of the same data would give. This is
-    for DAF0, needs every feature in and out of at least one probe, and takes more probes than the agreement of halves.
+    The two halves of the ledger are independent runs, so a feature that ranks high in both does not do so by chance.
+    With ``top`` at or above the number of features, two looks are enough; with an overlap above 1 the rule never stops.
     """
 
     top: int = 20
     overlap: float = 0.9
-    confidence: float | None = None
 
     def __post_init__(self) -> None:
         _require_positive(self, top=self.top, overlap=self.overlap)
-        if self.confidence is not None and not 0 < self.confidence < 1:
-            raise ValueError(f"Settled(confidence={self.confidence!r}): confidence must be above 0 and below 1")
-        if self.confidence is not None and self.overlap > 1:
-            raise ValueError(f"Settled(overlap={self.overlap!r}): overlap must be at most 1 where confidence is given")
-
-    def __repr__(self) -> str:
-        confidence = "" if self.confidence is None else f", confidence={self.confidence!r}"
-        return f"Settled(top={self.top!r}, overlap={self.overlap!r}{confidence})"
 
     @property
     def watch(self) -> Watch:  # type: ignore[override]
-        return frozenset({self.top if self.confidence is None else TopKConfidence(self.top, self.overlap)})
+        return frozenset({self.top})
 
     def __call__(self, state: State) -> bool:
-        if self.confidence is not None:
-            known = state.look.confidence if state.look else {}
-            return known.get(TopKConfidence(self.top, self.overlap), 0.0) >= self.confidence
         agreed = [look.overlap.get(self.top, 0.0) >= self.overlap for look in state.looks]
         return len(agreed) >= 2 and agreed[-1] and agreed[-2]
 
     def reason(self, state: State) -> str:
-        if self.confidence is not None:
-            shared, confidence = least_shared(self.top, self.overlap), f"{100 * self.confidence:.4g}% confidence"
-            features = f"at least {shared} of the top {self.top} features are in the true top {self.top}"
-            return f"certified: with {confidence} {features}"
         share = state.look.overlap.get(self.top, 0.0) if state.look else 0.0
         return f"settled: two halves of the probes agree on {share:.0%} of the top {self.top} at two looks in a row"
 

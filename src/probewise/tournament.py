@@ -169,7 +169,10 @@ class Tournament(RunResultsMixin, Selector):
     def fit(
         self, X: Any, y: Any = None, *, groups: Any = None, sample_weight: Any = None, adjust: Any = None
     ) -> Tournament:
-        """Play the rounds. ``groups``, ``sample_weight`` and ``adjust`` are as in `DAF.fit`."""
+        """Score the probes of all rounds and rank the features.
+
+        ``groups``, ``sample_weight`` and ``adjust`` are as in `DAF.fit`.
+        """
         check_parameters(self, PARAMETERS)
         saved = saved_settings(self.ledger)
         criterion = self._criterion_for(X, y)
@@ -260,7 +263,7 @@ class Tournament(RunResultsMixin, Selector):
     def _schedule(
         self, data: Data, used: Data, criterion: Criterion, score: Any, saved: Settings | None
     ) -> tuple[Schedule, int]:
-        """The rounds, and the number of probes in a block; those of the run in the ledger, if there is one."""
+        """The rounds and the number of probes in a block; a resumed run keeps those of its ledger."""
         on_device, n_units = isinstance(score, OnDevice), used.table.units.n_units
         n_threads = threads_beside_device() if on_device and self.n_jobs is None else self.n_jobs
         if saved is not None and saved.schedule is not None:
@@ -298,7 +301,7 @@ class Tournament(RunResultsMixin, Selector):
         return replace(schedule, n_threads=n_threads, model=model, forward=forward), block_size
 
     def _protected(self, data: Data, n_jobs: int | None, on_device: bool) -> Columns:
-        """Units with one of the best features of a filter."""
+        """Units that contain one of the best features of a filter."""
         X = data.matrix
         if not can_be_filtered(data):
             return NO_COLUMNS
@@ -311,7 +314,7 @@ class Tournament(RunResultsMixin, Selector):
         return units_of_columns(data, np.flatnonzero(best))
 
     def _paired(self, data: Data, n_jobs: int | None) -> Columns:
-        """Units in a pair that acts together on the target, or of a stepwise regression.
+        """Units of pairs that act together on the target, and of a stepwise regression.
 
         Few probes have both features of a pair, so they could be dropped. The twenty best features of a spectrum may
         all be of one band; the stepwise regression has one of each band that the target needs.
@@ -334,7 +337,7 @@ def can_be_filtered(data: Data) -> bool:
 
 
 def stepwise_columns(data: Data) -> NDArray[np.int64]:
-    """Columns that a stepwise linear regression of a number adds, as long as they are significant among all columns."""
+    """Columns that a stepwise linear regression adds to predict a number, as long as the best column is significant."""
     X, (n_rows, n_columns) = data.matrix, data.matrix.shape
     y = np.asarray(data.y)
     if data.y is None or y.ndim > 1 or isinstance(X, Stored) or len(columns_not_finite(X)):

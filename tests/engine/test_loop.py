@@ -24,7 +24,7 @@ from probewise.engine.probes import ProbePlan
 from probewise.engine.run import Run, RunningStats
 from probewise.engine.schedule import Schedule, TournamentPlan
 from probewise.engine.settings import Settings
-from probewise.engine.tally import Tally
+from probewise.engine.tally import Tally, TallySheet
 from probewise.engine.units import Units
 from probewise.executors import executor, one_blas_thread, serial, silence_loky_shutdown, threads
 from probewise.stopping import MaxProbes, MaxTime, MinCoverage, OrderChange, RelativeChange, Rule, Settled, ValueChange
@@ -33,7 +33,7 @@ from sampling import examples
 
 def history(plan, ledger, **options):
     record = Settings(plan.seed, (1, plan.n_features), "a game", Units.of_features(plan.n_features), **options)
-    return Run(plan, ledger, Tally.empty(plan.n_features), record).history
+    return Run(plan, ledger, TallySheet(plan.n_features).view(), record).history
 
 
 def additive_game(weights, subsets):

@@ -11,7 +11,7 @@ from probewise.engine.regression import Design
 from probewise.engine.run import Run
 from probewise.engine.schedule import FORWARD, Schedule, TournamentPlan
 from probewise.engine.settings import Settings
-from probewise.engine.tally import Tally
+from probewise.engine.tally import TallySheet
 
 MADELON = make_madelon(n_samples=250, n_features=120, random_state=3)
 
@@ -88,7 +88,9 @@ def test_only_regression_is_a_coefficient_of_a_tournament(whole):
 def test_the_ranking_puts_later_rounds_first():
     plan, scores = TournamentPlan(4, 2).with_round(50, np.array([1, 2])), np.array([9.0, 1.0, 2.0, 8.0])
     known = {"regression": (scores, scores)}
-    run = Run(plan, Ledger(), Tally.empty(4), Settings.of_features(4), ranked_by="regression", _coefficients=known)
+    run = Run(
+        plan, Ledger(), TallySheet(4).view(), Settings.of_features(4), ranked_by="regression", _coefficients=known
+    )
     assert run.ranking().tolist() == [3, 2, 1, 4]
     run.ledger.note(FORWARD, [1])
     assert run.ranking().tolist() == [3, 1, 2, 4]

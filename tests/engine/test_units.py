@@ -527,7 +527,7 @@ def test_rounds_with_groups_kept_features_and_categories(tmp_path):
         "random_state": 0,
     }
     at_once = Tournament(**options).fit(X, y)
-    assert len(at_once.run_.feature_plan.rounds) > 2
+    assert len(at_once.run_.plan.rounds) > 2
     path = tmp_path / "run.ledger"
     with pytest.warns(ConvergenceWarning, match="the time limit was reached"):
         Tournament(ledger=path, time_limit=1e-9, **options).fit(X, y)
@@ -536,8 +536,8 @@ def test_rounds_with_groups_kept_features_and_categories(tmp_path):
     for other in (resumed, together):
         assert other.run_.ledger.values().tobytes() == at_once.run_.ledger.values().tobytes()
         assert other.ranking_.tolist() == at_once.ranking_.tolist()
-        assert [part.active.tolist() for part in other.run_.feature_plan.rounds] == [
-            part.active.tolist() for part in at_once.run_.feature_plan.rounds
+        assert [part.active.tolist() for part in other.run_.plan.rounds] == [
+            part.active.tolist() for part in at_once.run_.plan.rounds
         ]
     for start in (0, 600, 1199):
         probe = set(at_once.run_.feature_plan.probe(start).tolist())
@@ -545,7 +545,7 @@ def test_rounds_with_groups_kept_features_and_categories(tmp_path):
         assert {8, 90, 91} <= probe or not {8, 90, 91} & probe
     left = at_once.history_["dropped_in_round"]
     assert left[[8, 90, 91]].tolist() == [0, 0, 0]
-    assert left.max() == len(at_once.run_.feature_plan.rounds) - 1
+    assert left.max() == len(at_once.run_.plan.rounds) - 1
     stayed, gone = at_once.ranking_[(left == 0) & (at_once.run_.feature_tally.counts > 0)], at_once.ranking_[left > 0]
     assert stayed.max() < gone.min()
     kept, known = summarize(path), summarize(at_once, inference=False)

@@ -172,14 +172,6 @@ def test_the_ranking_has_rank_intervals(saved_run):
     assert "in_top" not in summarize(FSDD().fit(np.eye(4), [0, 1, 0, 1]))["ranking"]["columns"]
 
 
-def test_a_certificate_is_in_the_verdict():
-    two = DAF(criterion=lambda X, y: float(X.sum()), stop=Settled(2, 1.0, confidence=0.9), random_state=0)
-    X, y = np.zeros((20, 12)), np.arange(20) % 2
-    X[:, [4, 7]] = 1.0 + y[:, None]
-    verdict = summarize(two.fit(X, y))["verdict"][0]
-    assert verdict.endswith(" With 90% confidence at least 2 of the top 2 features are in the true top 2.")
-
-
 def test_without_a_target_significance_is_not_known():
     summary = summarize(game(lambda S: float(np.sqrt(len(S))), 12, 3000))
     assert summary["inference"] is None

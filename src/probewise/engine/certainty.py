@@ -2,9 +2,10 @@
 
 The intervals describe other random probes of the same rows, not new samples: the true coefficient is that of
 infinitely many probes of the same rows, and an estimate is the truth plus normal noise with
-a known standard error. Features on top are there partly by chance, so the prior distribution of the truths is estimated
-from all coefficients together (empirical Bayes); with it, the coefficient of a feature gives the posterior of its
-truth. The true rank of a feature is one more than the number of truths above its own. No random numbers are used.
+a known standard error. Features are on top partly by chance, so the prior distribution of the true coefficients is
+estimated from all coefficients together (empirical Bayes); it turns the estimate of each feature into a posterior
+distribution of its true coefficient, here called the truth. The true rank of a feature is one more than the number of
+larger truths. No random numbers are used.
 """
 
 from __future__ import annotations
@@ -19,7 +20,6 @@ from numpy.typing import NDArray
 from scipy.special import expit, gammainc, gammaincc, logit, ndtri
 
 from ..display import small_table
-from ..stopping import least_shared
 from .tally import PowerSums, Tally, positions
 
 Floats = NDArray[np.float64]
@@ -68,13 +68,6 @@ class Certainty:
     def __post_init__(self) -> None:
         for name in ("coefficients", "std_errors"):
             object.__setattr__(self, name, np.array(getattr(self, name), dtype=np.float64, ndmin=1))
-        if self.coefficients.shape != self.std_errors.shape or self.coefficients.ndim != 1:
-            shapes = f"{self.coefficients.shape} and {self.std_errors.shape}"
-            raise ValueError(
-                f"coefficients and std_errors have shapes {shapes}: both must have one value for every feature"
-            )
-        if (self.std_errors < 0).any():
-            raise ValueError(f"std_errors holds {self.std_errors.min()}: standard errors must be at least 0")
 
     @classmethod
     def of_tally(cls, tally: Tally, coefficient: str = "daf0") -> Certainty:
@@ -87,16 +80,17 @@ class Certainty:
 
     def intervals(self, level: float = 0.95) -> Floats:
         """Array (n_features, 2): the confidence interval of each coefficient."""
-        reach = ndtri(0.5 + _share("level", level) / 2) * self.std_errors
+        reach = ndtri(0.5 + _checked_level(level) / 2) * self.std_errors
         return np.column_stack([self.coefficients - reach, self.coefficients + reach])
 
     def rank_intervals(self, level: float = 0.95) -> Ints:
         """Array (n_features, 2): the ranks, 1 is best, that contain the true rank with this probability."""
-        tail = (1 - _share("level", level)) / 2
+        tail = (1 - _checked_level(level)) / 2
         out = np.empty((self.n_features, 2), np.int64)
         out[~self._known] = self._n_known + 1, self.n_features
         if self._n_known:
-            out[self._known] = self._posterior.rank_quantiles(tail)[self._bins.of_feature]
+            low, high = self._posterior.rank_quantile(tail, above=True), self._posterior.rank_quantile(1 - tail)
+            out[self._known] = np.column_stack([low, high])[self._bins.of_feature]
         return out
 
     def in_top(self, k: int) -> Floats:
@@ -106,14 +100,6 @@ class Certainty:
         out[self._known] = 1.0 if k >= self._n_known else self._posterior.in_top(k)[self._bins.of_feature]
         out[~self._known] = max(k - self._n_known, 0) / max(self.n_features - self._n_known, 1)
         return out
-
-    def agreement(self, k: int, overlap: float = 1.0) -> float:
-        """Probability that at least this share of the current top k features are in the true top k."""
-        k = self._checked_top(k)
-        if k >= self._n_known:
-            return float(k == self.n_features)
-        in_top = positions(self.coefficients)[self._known] < k
-        return self._smooth_posterior.agreement(in_top, least_shared(k, _share("overlap", overlap, most=True)))
 
     def is_of(self, ranking: Ints) -> bool:
         """Whether ``ranking`` is the order of these coefficients."""
@@ -158,11 +144,6 @@ class Certainty:
     def _posterior(self) -> Posterior:
         return Posterior.of(self._bins)
 
-    @cached_property
-    def _smooth_posterior(self) -> Posterior:
-        """Posterior with a smooth prior: a statement about many features must not rest on chance gaps in it."""
-        return Posterior.of(self._bins, smooth=True)
-
 
 def moderated_errors(tally: Tally, coefficient: str = "daf0") -> Floats:
     """Moderated standard errors: Welch's, with every variance pooled with that of all features, as 20 more probes.
@@ -172,9 +153,8 @@ def moderated_errors(tally: Tally, coefficient: str = "daf0") -> Floats:
     errors = np.sqrt(sum(_moderated_variance(side) for side in tally.sides))
     if coefficient != "daf1":
         return errors
-    deviation = sum(np.nan_to_num(side.count * np.sqrt(side.variance)) for side in tally.sides) / tally.n_probes
     with np.errstate(divide="ignore", invalid="ignore"):
-        return np.where(errors == 0, 0.0, errors / deviation)
+        return np.where(errors == 0, 0.0, errors / tally.deviation())
 
 
 def _moderated_variance(side: PowerSums) -> Floats:
@@ -187,7 +167,7 @@ def _moderated_variance(side: PowerSums) -> Floats:
 
 
 class Bins(NamedTuple):
-    """Features with nearly equal coefficients and errors, treated as one, which makes a million features affordable."""
+    """Bins of features with nearly equal coefficients and errors, so that a million features take seconds."""
 
     values: Floats  # the coefficient, ascending, in units of the range
     errors: Floats  # the standard error, in the same units
@@ -226,19 +206,13 @@ class Posterior:
     probabilities: Floats
 
     @classmethod
-    def of(cls, bins: Bins, *, smooth: bool = False) -> Posterior:
-        """Apply Bayes' rule with a prior estimated from all features by the EM algorithm.
-
-        With ``smooth``, every EM step also averages neighboring cells (Silverman et al. 1990).
-        """
+    def of(cls, bins: Bins) -> Posterior:
+        """Apply Bayes' rule with a prior estimated from all features by the EM algorithm."""
         likelihoods = _likelihoods(bins)
         shares = bins.counts / bins.counts.sum()
         prior = np.full(likelihoods.shape[1], 1 / likelihoods.shape[1])
         for _ in range(PRIOR_STEPS):
             prior = prior * ((shares / (likelihoods @ prior)) @ likelihoods)
-            if smooth:
-                edged = np.pad(prior, 1, mode="edge")
-                prior = (edged[:-2] + 2 * prior + edged[2:]) / 4
         joint = likelihoods * prior
         return cls(bins, np.asarray(joint / joint.sum(axis=1, keepdims=True)))
 
@@ -248,9 +222,9 @@ class Posterior:
         return np.maximum(1 - np.cumsum(self.probabilities, axis=1), 0.0)
 
     def in_top(self, k: int) -> Floats:
-        """(bins,): the probability of being in the true top k; the sum over all features is k.
+        """(bins,): the probability of being in the true top k.
 
-        The probabilities sum to k except for rounding: all odds are multiplied by one number until they do.
+        The odds of all features are multiplied by one number, so that the probabilities sum to k.
         """
         counts = self.bins.counts
         odds = logit(np.clip(self._rank_at_most(np.full(len(counts), k)), 1e-15, 1 - 1e-15))
@@ -261,11 +235,7 @@ class Posterior:
         probabilities = expit(odds + low)
         return np.asarray(np.minimum(probabilities * (k / (counts @ probabilities)), 1.0))
 
-    def rank_quantiles(self, tail: float) -> Ints:
-        """(bins, 2): lower and upper rank such that each tail has at most this probability."""
-        return np.column_stack([self._rank_quantile(tail, above=True), self._rank_quantile(1 - tail)])
-
-    def _rank_quantile(self, probability: float, *, above: bool = False) -> Ints:
+    def rank_quantile(self, probability: float, *, above: bool = False) -> Ints:
         """(bins,): the first rank whose cumulative probability reaches (or, with ``above``, exceeds) this one."""
         low = np.ones(len(self.bins.counts), np.int64)
         high = np.full(len(low), int(self.bins.counts.sum()))
@@ -296,22 +266,6 @@ class Posterior:
         share = np.repeat(here / len(IN_CELL), len(IN_CELL))
         share /= np.bincount(bins, here)[bins].repeat(len(IN_CELL))
         return bins.repeat(len(IN_CELL)), share, others.reshape(3, -1)
-
-    def agreement(self, in_top: NDArray[np.bool_], shared: int) -> float:
-        """Probability that at least ``shared`` of the features ``in_top`` are in the true top, of equal size.
-
-        That is so if the ``shared``-th best of these features lies above the first other feature that must stay out.
-        """
-        top_counts = np.bincount(self.bins.of_feature[in_top], minlength=len(self.bins.counts)).astype(np.float64)
-        last_top_below = self._fewer_above(top_counts, shared)
-        first_other_below = self._fewer_above(self.bins.counts - top_counts, int(in_top.sum()) - shared + 1)
-        middle = (first_other_below[1:] + first_other_below[:-1]) / 2
-        return float(np.clip(np.diff(last_top_below) @ middle, 0.0, 1.0))
-
-    def _fewer_above(self, counts: Floats, number: int) -> Floats:
-        """Probability that fewer than ``number`` of these features lie above, from below to above all cells."""
-        inner = _probability_of_fewer(number, self._number_above(counts, np.arange(8) / 8)).ravel()
-        return np.maximum.accumulate(np.concatenate([[0.0], inner[1:], [1.0]]))
 
     def _number_above(self, counts: Floats, inside: Floats) -> Floats:
         """(3, cells, inside): cumulants of the number of these features that lie above a point in a cell."""
@@ -353,7 +307,7 @@ def _probability_of_fewer(number: Any, cumulants: Floats) -> Floats:
     return np.asarray((1 + skew) / 2 * rare + (1 - skew) / 2 * sure)
 
 
-def _share(name: str, value: float, *, most: bool = False) -> float:
-    if not 0 < value <= 1 or (value == 1 and not most):
-        raise ValueError(f"{name}={value!r} must be above 0 and {'at most' if most else 'below'} 1")
-    return float(value)
+def _checked_level(level: float) -> float:
+    if not 0 < level < 1:
+        raise ValueError(f"level={level!r} must be above 0 and below 1")
+    return level

@@ -17,7 +17,8 @@ from ..kernels.jit import notice
 from ..stopping import VALUE, Rule, State
 from .ledger import STOPPED, Failures, Ledger, LedgerError, LedgerWriteError
 from .probes import ProbePlan, Subsets
-from .run import NextPlan, Run, RunningStats
+from .run import Run, RunningStats
+from .schedule import Schedule
 from .settings import Settings
 
 Floats = NDArray[np.float64]
@@ -67,7 +68,7 @@ def run_probes(
     check_every: int = 400,
     error_score: float | None = None,
     progress: Progress | None = None,
-    schedule: NextPlan | None = None,
+    schedule: Schedule | None = None,
     settings: Settings | None = None,
     blocks_at_once: int = 1,
 ) -> Run:
@@ -101,7 +102,7 @@ def run_probes(
                 getattr(results, "close", bool)()
                 plan = stats.plan
                 # Blocks after the end of a round would be dropped.
-                round_end = getattr(schedule, "end_of_round", lambda plan: None)(plan)
+                round_end = None if schedule is None else schedule.end_of_round(plan)
                 end = min(filter(None, (stop.max_probes, round_end)), default=None)
                 spans = _blocks_after(ledger.n_probes, block_size * blocks_at_once, end)
                 results = map(_BlockScorer(plan, score), spans)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import Any
@@ -12,24 +12,23 @@ from numpy.typing import NDArray
 from sklearn.exceptions import ConvergenceWarning, FitFailedWarning
 
 from ..kernels import sums
-from ..stopping import ORDER, VALUE, Look, State, TopKConfidence, Watch
+from ..stopping import ORDER, VALUE, Look, State, Watch
 from ..validation.errors import ParameterError, warn
 from ..validation.parameters import check_parameter
 from .certainty import Certainty, moderated_errors
 from .ledger import Ledger, LedgerError
 from .probes import ProbePlan, Subsets
 from .regression import SAME, Regression
-from .schedule import FORWARD, TournamentPlan
+from .schedule import FORWARD, Schedule, TournamentPlan
 from .settings import Settings
 from .tally import COEFFICIENTS, Tally, TallySheet, positions, replay, size_adjusted_tally, size_scaled_tally
-from .units import Units
+from .units import FeaturePlan, Units
 
 Floats = NDArray[np.float64]
 FEWEST_COMPARED = 20  # probes, and features, for which similar scores are unusual
 FEW_ROWS, MANY_ROWS = 200, 2000  # bounds on the rows by which the spread of J is judged
 FLAT = 0.1  # range of J, of which more than half of the probes have the same
 LEADING = 10  # features that people read first
-NextPlan = Callable[[ProbePlan, Ledger, int], ProbePlan]
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,7 +66,7 @@ class Run:
         return isinstance(self.plan, TournamentPlan)
 
     @cached_property
-    def feature_plan(self) -> ProbePlan:
+    def feature_plan(self) -> ProbePlan | FeaturePlan:
         """The probes in features: ``feature_plan.probe(i)`` are the features of probe i."""
         return self.units.plan(self.plan)
 
@@ -219,7 +218,7 @@ class RunningStats:
         block_size: int,
         check_every: int,
         watch: Watch,
-        schedule: NextPlan | None = None,
+        schedule: Schedule | None = None,
     ) -> None:
         self.plan, self.ledger, self.schedule = plan, ledger, schedule
         self.first_plan = plan
@@ -257,7 +256,7 @@ class RunningStats:
         if is_look and self.watch:
             self.looks = (*self.looks[-1:], self.look())
         # The budget of a tournament can end inside a block.
-        if self.schedule is not None and (is_look or stop == getattr(self.schedule, "n_probes", None)):
+        if self.schedule is not None and (is_look or stop == self.schedule.n_probes):
             self._start_round(self.schedule(self.plan, self.ledger, stop))
         return self.state()
 
@@ -274,8 +273,7 @@ class RunningStats:
         self.coefficients[:] = np.nan
 
     def state(self) -> State:
-        scores = getattr(self.schedule, "scores", None)
-        scores = None if scores is None else partial(scores, self.plan, self.ledger)
+        scores = None if self.schedule is None else partial(self.schedule.scores, self.plan, self.ledger)
         return State(self.n_known, self.ledger.seconds_at(self.n_known), self.whole.view(), self.looks, scores)
 
     def look(self) -> Look:
@@ -301,7 +299,6 @@ class RunningStats:
             relative_change=float(value / self.first_change) if self.first_change else 0.0,
             left_out=int(left_out),
             overlap={top: self._shared_top(top) for top in self.tops},
-            confidence=self._top_k_confidence(),
         )
 
     def _shared_top(self, top: int) -> float:
@@ -313,18 +310,6 @@ class RunningStats:
         odd = sums.top_features(self.odd.table, none, n_odd, total_odd, top)
         even = sums.top_features(table, self.odd.table, n_probes - n_odd, total - total_odd, top)
         return len(np.intersect1d(odd, even)) / top
-
-    def _top_k_confidence(self) -> dict[TopKConfidence, float]:
-        """Probability that the current top features of the round are the true ones; 0 while one has no score."""
-        rules = [item for item in self.watch if isinstance(item, TopKConfidence)]
-        if not rules:
-            return {}
-        tally, active = self.sheet.view(), self.plan.rounds[-1].active
-        tally = tally if len(active) == tally.n_features else replace(tally, table=tally.table[active])
-        if not tally.covers(1):
-            return {item: float(item.top >= len(active)) for item in rules}
-        certainty = Certainty.of_tally(tally)
-        return {item: certainty.agreement(min(item.top, len(active)), item.overlap) for item in rules}
 
 
 # ---- warnings
@@ -338,10 +323,10 @@ def warn_about(run: Run, name: str) -> None:
         warn(f"{name} was {run.stop_reason}: this is the ranking so far", ConvergenceWarning)
     best = np.argsort(run.ranking(), kind="stable")[:LEADING]
     n_single = int((run.feature_tally.counts[best] == 1).sum())
-    if n_single and n_probes > LEADING:  # nobody takes fewer probes for a ranking
+    if n_single and n_probes > LEADING:  # fewer probes are not meant for a ranking
         warn(
-            f"{n_single} of the first {len(best)} features were in a single probe, which says next to nothing: use "
-            "more probes, or larger ones",
+            f"{n_single} of the first {len(best)} features were in a single probe, too few to judge them: use more "
+            "probes, or larger ones",
             ConvergenceWarning,
         )
     if failures is None:

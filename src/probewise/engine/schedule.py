@@ -26,9 +26,9 @@ Floats = NDArray[np.float64]
 NO_UNITS: NDArray[np.int32] = np.empty(0, np.int32)
 # The share of features that stay after a round, and the number of features in the last round.
 KEPT_SHARE, N_LAST = 0.7, 20
-# The first round, with all features, decides max_first: it gets a quarter of the budget. On held-out rows a third is as
-# good as a quarter and a half is a point worse. It gets less where later rounds would have fewer than 200 probes each:
-# with 1,000 probes that finds 19.3 instead of 18.6 of the 20 informative features of Madelon.
+# The first round, with all features, gets a quarter of the budget. Measured on held-out rows, a third of the budget is
+# as good as a quarter, and a half is one point worse. The first round gets less where later rounds would have fewer
+# than 200 probes each: with 1,000 probes that finds 19.3 instead of 18.6 of the 20 informative features of Madelon.
 FIRST_SHARE, MIN_LATER_PROBES = 0.25, 200
 MAX_SHARE = 0.3  # largest probe of a round, as a share of its features
 RIDGE = 10.0  # shrinks the coefficient of a feature that was in ten probes by half
@@ -213,7 +213,7 @@ class Schedule:
 
 @dataclass(frozen=True, eq=False)
 class LinearModel:
-    """Weights of units in a ridge classifier on all units that are left: a probe sees only a few of them at once.
+    """Weights of units in a ridge classifier on all units that are left, because a probe sees only a few of them.
 
     A call returns the weight of each unit (the largest of its columns; over classes, the root of the sum of squares),
     standardized over the units and multiplied by ``share``.
@@ -278,7 +278,7 @@ class LinearModel:
 
 
 def with_weights(coefficients: Floats, ledger: Ledger, number: int) -> Floats:
-    """Coefficients of the units of a round, plus their stored weights times the standard deviation of coefficients."""
+    """Coefficients of the units of a round, plus the stored weight of each times their standard deviation."""
     stored = ledger.settings.get(WEIGHTS, [])
     if isinstance(stored, list) and number >= len(stored):
         return coefficients

@@ -190,38 +190,38 @@ def saved_settings(path: str | PathLike[str] | None) -> Settings | None:
 
 
 def _read(stored: Mapping[str, Any]) -> dict[str, Any]:
-    sizes = _read_sizes(stored)
-    n_features = sizes["shape"][1]
-    units = _read_units(stored, n_features)
-    inclusion = sizes["inclusion"]
+    known: dict[str, Any] = {name: stored.get(name) for name in (*IDENTITY, *NOTES, *OPTIONAL_NOTES, "missing")}
+    known["shape"] = n_rows, n_features = tuple(stored["shape"])
+    size = known["max_probe_size"] = stored.get("max_probe_size") or None
+    seed, inclusion, block_size, used = (known[name] for name in ("seed", "inclusion", "block_size", "rows_used"))
+    for number in (n_rows, n_features, size or 1, block_size, known["check_every"], 1 if used is None else used):
+        _require(isinstance(number, int), 1 <= number <= MAX_FEATURES)
+    _require(isinstance(seed, int), 0 <= seed < 2**64, inclusion is None or 0 < inclusion < 1)
+    _require(used is None or used <= n_rows)
+    known["check_every"] = math.lcm(known["check_every"], block_size)
+    for name in ("data", "target", "folds", "sample_weight", "adjust", "scoring", "cv"):
+        _require(known[name] is None or isinstance(known[name], str))
+    known["criterion"], version = str(known["criterion"]), known["version"]
+    known["version"] = None if version is None else str(version)
+    names, command, uneven = known["feature_names"], known["command"], known["uneven"]
+    _require(names is None or (len(names) == n_features and all(isinstance(name, str) for name in names)))
+    _require(command is None or all(isinstance(word, str) for word in command))
+    _require(known["scale"] in (None, "standard", "largest", "rank"), known["missing"] in (None, "mean", "median"))
+    _require(uneven is None or len(uneven) == 2)
+    known["uneven"] = None if uneven is None else tuple(float(width) for width in uneven)
+    known["categorical"] = np.array(stored.get("categorical") or [], dtype=np.int64)
+    known["uninformative"] = _unpacked(stored.get("uninformative", ""))
+    for columns in (known["categorical"], known["uninformative"]):
+        _require(columns.ndim == 1, ((columns >= 0) & (columns < n_features)).all())
+    units = known["units"] = _read_units(stored, n_features)
     _require(inclusion is None or inclusion * units.n_units >= MIN_EXPECTED_SIZE)
-    _require(sizes["block_size"] * (units.n_units if inclusion else sizes["max_probe_size"] or 1) <= MAX_BLOCK_FEATURES)
-    words = {name: stored.get(name) for name in ("data", "target", "folds", "sample_weight", "adjust", "scoring", "cv")}
-    _require(all(text is None or isinstance(text, str) for text in words.values()))
-    others = {"criterion": str(stored.get("criterion")), "units": units, "schedule": _read_schedule(stored, units)}
-    return {**sizes, **words, **others, **_read_notes(stored, n_features), **_read_rows(stored)}
+    _require(block_size * (units.n_units if inclusion else size or 1) <= MAX_BLOCK_FEATURES)
+    return {**known, "schedule": _read_schedule(stored, units)}
 
 
 def _require(*conditions: Any) -> None:
     if not all(bool(condition) for condition in conditions):
         raise ValueError("impossible")
-
-
-def _read_sizes(stored: Mapping[str, Any]) -> dict[str, Any]:
-    n_rows, n_features = stored["shape"]
-    seed, inclusion, size = stored["seed"], stored.get("inclusion"), stored.get("max_probe_size")
-    block_size, check_every = stored["block_size"], stored["check_every"]
-    for number in (n_rows, n_features, size or 1, block_size, check_every):
-        _require(isinstance(number, int), 1 <= number <= MAX_FEATURES)
-    _require(isinstance(seed, int), 0 <= seed < 2**64, inclusion is None or 0 < inclusion < 1)
-    return {
-        "seed": seed,
-        "shape": (n_rows, n_features),
-        "max_probe_size": size or None,
-        "inclusion": inclusion,
-        "block_size": block_size,
-        "check_every": math.lcm(check_every, block_size),
-    }
 
 
 def _read_units(stored: Mapping[str, Any], n_features: int) -> Units:
@@ -247,29 +247,6 @@ def _read_schedule(stored: Mapping[str, Any], units: Units) -> Schedule | None:
     named = np.concatenate([protected, paired, copies])
     _require((np.diff([0, *ends]) > 0).all(), ((named >= 0) & (named < units.n_units)).all())
     return Schedule(n_probes, tuple(ends), protected, above, paired, copies)
-
-
-def _read_rows(stored: Mapping[str, Any]) -> dict[str, Any]:
-    scale, uneven, used = stored.get("scale"), stored.get("uneven"), stored.get("rows_used")
-    missing = stored.get("missing")
-    _require(scale in (None, "standard", "largest", "rank"), uneven is None or len(uneven) == 2)
-    _require(missing in (None, "mean", "median"))
-    _require(used is None or (isinstance(used, int) and 1 <= used <= stored["shape"][0]))
-    uneven = None if uneven is None else tuple(float(width) for width in uneven)
-    return {"scale": scale, "missing": missing, "uneven": uneven, "rows_used": used}
-
-
-def _read_notes(stored: Mapping[str, Any], n_features: int) -> dict[str, Any]:
-    names, command = stored.get("feature_names"), stored.get("command")
-    uninformative = _unpacked(stored.get("uninformative", ""))
-    categorical = np.array(stored.get("categorical") or [], dtype=np.int64)
-    _require(names is None or (len(names) == n_features and all(isinstance(name, str) for name in names)))
-    _require(categorical.ndim == 1, ((categorical >= 0) & (categorical < n_features)).all())
-    _require(((uninformative >= 0) & (uninformative < n_features)).all())
-    _require(command is None or all(isinstance(word, str) for word in command))
-    version = None if stored.get("version") is None else str(stored["version"])
-    words = {"feature_names": names, "command": command, "version": version}
-    return {**words, "categorical": categorical, "uninformative": uninformative}
 
 
 def _packed(values: NDArray[Any]) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,6 @@ from .probes import ProbePlan, Subsets
 
 Floats = NDArray[np.float64]
 COEFFICIENTS = ("daf0", "daf1", "daf2", "daf0_centered", "daf2_centered", "regression")
-FEATURES_PER_PIECE = 2**16
 BATCH_PROBES, BATCH_FEATURES = 4096, 2**25  # limits of a batch of a replay
 MIN_PROBES_PER_DEVIATION = 30
 MIN_PROBES_PER_MEAN = 20  # neighboring sizes share a mean until they have this many probes together
@@ -32,10 +31,6 @@ class Tally:
     total_square: float
     table: Floats  # (n_features, 3): count, sum and sum of squares over the probes that contain each feature
     shift: float = 0.0
-
-    @classmethod
-    def empty(cls, n_features: int, shift: float = 0.0) -> Tally:
-        return cls(0, 0.0, 0.0, np.zeros((n_features, 3)), shift)
 
     @classmethod
     def of(cls, subsets: Subsets, values: Floats, n_features: int, shift: float = 0.0) -> Tally:
@@ -79,27 +74,17 @@ class Tally:
 
     def daf1(self) -> Floats:
         """DAF0 divided by the count-weighted mean of the two standard deviations (2011, eq. 10)."""
-        return self._by_pieces(lambda tally: _ratio(tally.daf0(), tally._deviation()))
+        return _ratio(self.daf0(), self.deviation())
 
     def std_errors(self, coefficient: str = "daf0") -> Floats:
         """Welch's standard error of DAF0; for DAF1 divided by the same deviation as the coefficient."""
-        return self._by_pieces(lambda tally: tally._errors(coefficient))
-
-    def _by_pieces(self, measure: Callable[[Tally], Floats]) -> Floats:
-        """Apply ``measure`` to slices of the features, which bounds the memory of intermediate arrays."""
-        out = np.empty(self.n_features)
-        for start in range(0, self.n_features, FEATURES_PER_PIECE):
-            piece = slice(start, start + FEATURES_PER_PIECE)
-            out[piece] = measure(replace(self, table=self.table[piece]))
-        return out
-
-    def _errors(self, coefficient: str) -> Floats:
         inside, outside = self.sides
         with np.errstate(divide="ignore", invalid="ignore"):
             error = np.sqrt(inside.variance / inside.count + outside.variance / outside.count)
-        return _ratio(error, self._deviation()) if coefficient == "daf1" else error
+        return _ratio(error, self.deviation()) if coefficient == "daf1" else error
 
-    def _deviation(self) -> Floats:
+    def deviation(self) -> Floats:
+        """Count-weighted mean of the standard deviations of J over the probes with, and without, each feature."""
         inside, outside = self.sides
         with np.errstate(divide="ignore", invalid="ignore"):
             weighted = inside.count * np.sqrt(inside.variance) + outside.count * np.sqrt(outside.variance)

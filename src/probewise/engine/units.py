@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from ..validation.errors import ParameterError
 from ..validation.stores import Stored
-from .probes import ProbePlan, Round, Subsets
+from .probes import ProbePlan, Subsets
 
 Columns = NDArray[np.int32]
 NO_COLUMNS: Columns = np.empty(0, np.int32)
@@ -45,12 +45,9 @@ class Units:
         """Whether every feature is a unit of its own."""
         return self.n_units == self.n_features and np.array_equal(self.members.indices, np.arange(self.n_features))
 
-    def plan(self, unit_plan: ProbePlan) -> ProbePlan:
+    def plan(self, unit_plan: ProbePlan) -> ProbePlan | FeaturePlan:
         """Translate a plan over units into a plan over features."""
-        if self.are_features:
-            return unit_plan
-        settings = (self.n_features, unit_plan.max_size, unit_plan.inclusion, unit_plan.seed)
-        return FeaturePlan(*settings, units=self, unit_plan=unit_plan)
+        return unit_plan if self.are_features else FeaturePlan(self, unit_plan)
 
     def features_of(self, subsets: Subsets) -> Subsets:
         return expanded(subsets, self.members, self.kept)
@@ -78,31 +75,18 @@ class Units:
 
 
 @dataclass(frozen=True, eq=False)
-class FeaturePlan(ProbePlan):
+class FeaturePlan:
     """The probes of a plan over units, written as features."""
 
-    units: Units = field(kw_only=True, repr=False)
-    unit_plan: ProbePlan = field(kw_only=True, repr=False)
-
-    @cached_property
-    def rounds(self) -> tuple[Round, ...]:
-        everything = np.sort(np.concatenate([self.units.members.indices, self.units.kept]))
-        later = self.unit_plan.rounds[1:]
-        return (Round(0, everything), *(Round(part.start, self._features(part.active)) for part in later))
-
-    def _features(self, units: Columns) -> Columns:
-        return np.sort(self.units.features_of(Subsets(units, np.array([0, len(units)]))).indices)
-
-    @cached_property
-    def largest(self) -> int:
-        sizes = np.sort(self.units.members.sizes)
-        return int(sizes[-self.unit_plan.largest :].sum()) + len(self.units.kept)
+    units: Units
+    unit_plan: ProbePlan
 
     def draw(self, start: int, stop: int) -> Subsets:
         return self.units.features_of(self.unit_plan.draw(start, stop))
 
-    def sizes(self, start: int, stop: int) -> NDArray[np.int64]:
-        return self.draw(start, stop).sizes
+    def probe(self, i: int) -> Columns:
+        """The features of probe i."""
+        return self.draw(i, i + 1)[0]
 
 
 @dataclass(frozen=True, eq=False)

@@ -68,7 +68,7 @@ def adjusted_scores(score: NestedScore, X: Any, y: NDArray[Any], target: Target,
     -------
     AdjustedScores
         All models are linear (ridge, logistic or Cox) on scaled columns. Each fold uses the number of features that is
-        best in the other folds; with both, that may be none.
+        best in the other folds; a model of both may use no feature.
     """
     values = Covariates.of(adjust, len(y)).values
     X = sp.hstack([X, sp.csc_matrix(values)], format="csc") if sp.issparse(X) else np.hstack([X, values])

@@ -170,7 +170,7 @@ def nested_score(
 
 
 def automatic_size(selector: Any, X: Any, y: Any, **options: Any) -> SizeCurve:
-    """The curve that suggests the number of features; a warning where the selected features may be noise."""
+    """The curve that suggests the number of features; it warns if the selected features may be noise."""
     try:
         score = nested_score(selector, X, y, **options)
     except ValueError as reason:  # few rows, or a list of splits

@@ -29,9 +29,9 @@ class Permutations:
     means: Floats  # (targets, groups), sorted by bin
     deviations: Floats  # (targets, rows), sorted by group
     group_starts: Ints
-    bin_starts: Ints
-    carries: NDArray[np.bool_]
-    rows: Ints
+    bin_starts: Ints  # the groups of a bin are exchanged with each other
+    carries: NDArray[np.bool_]  # for each bin, whether deviations move with the means; else they stay in the group
+    rows: Ints  # row numbers, sorted by group
     seed: int
 
     @classmethod

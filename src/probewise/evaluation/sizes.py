@@ -350,6 +350,7 @@ def ranked_on_rows(
 
 
 def columns_of_each(subsets: list[Columns], columns: Subsets | None) -> list[Columns]:
+    """Subsets of features as subsets of the columns of a matrix; with None, column j is feature j."""
     if columns is None:
         return subsets
     return [np.concatenate([columns[feature] for feature in subset]).astype(np.int64) for subset in subsets]

@@ -78,7 +78,7 @@ class SubsetScorer:
     def like(
         cls, criterion: Criterion | None, X: Any, target: Target, scoring: Any = None, missing: str | None = None
     ) -> SubsetScorer:
-        """The run's criterion if it is cross-validated; else k-NN, or ridge for many rows, on scaled columns.
+        """A scorer with the criterion of the run if that is cross-validated; else k-NN, or ridge for many rows.
 
         With the default criterion of a tournament, numbers are predicted by a `TunedRegressor`. Missing values are
         filled inside the folds, as ``missing`` of the selector says.

@@ -19,7 +19,7 @@ from .._selector import DEFAULT_FDR, frame_library
 from ..criteria.base import Target
 from ..evaluation.survival import hazard_ratios
 from ..inference import Discoveries
-from ..stopping import TopKConfidence, as_rule
+from ..stopping import as_rule
 from ..validation.errors import ParameterError
 from ..validation.parameters import check_parameter
 
@@ -207,7 +207,7 @@ def top_size(run: Run, stop: Any = None) -> int:
     rankings of a few features always share most of a larger top.
     """
     watched = () if stop is None else as_rule(stop).watch
-    tops = (item.top if isinstance(item, TopKConfidence) else item for item in watched if not isinstance(item, str))
+    tops = (item for item in watched if isinstance(item, int))
     return min(min(tops, default=TOP), max(1, len(run.plan.rounds[-1].active) // 4))
 
 

@@ -18,7 +18,6 @@ N_PAIRS = 2  # pairs named in the verdict
 SETTLED = 0.9  # share of the top that two halves of a run have in common
 IMBALANCED = 0.75  # share of the samples in the largest class
 MEASURES = {"roc_auc": "AUC"}  # names of scores in sentences
-CERTIFIED = "certified: "
 CONVINCING = 2  # standard errors above guessing
 RARE_CLASSES = "Accuracy says little about rare classes: see the recall of each class"
 
@@ -223,10 +222,6 @@ def _which_features(summary: dict[str, Any]) -> str:
 
 
 def _how_settled(summary: dict[str, Any]) -> str:
-    for reason in (summary["run"]["stop_reason"] or "").split("; "):
-        if reason.startswith(CERTIFIED):
-            reason = reason.removeprefix(CERTIFIED)
-            return f" {reason[0].upper()}{reason[1:]}."
     if (found := summary["selection"]) is not None:
         return f" {selection_sentence(found)}."
     checks = summary["convergence"]

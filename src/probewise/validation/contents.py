@@ -83,7 +83,7 @@ def filled(
 
 
 def uninformative_columns(X: Any, *, allow_nan: bool) -> NDArray[np.int64]:
-    """Columns that are constant or have no values; none where that is true of all columns."""
+    """Columns that are constant or have no values; an empty list if that is true of all columns."""
     low, high = extremes(X, allow_nan=allow_nan)
     columns = np.flatnonzero((low == high) | np.isnan(low))
     return columns if len(columns) < len(low) else columns[:0]
@@ -118,7 +118,7 @@ def copies_of_columns(X: Any) -> NDArray[np.int64]:
 
 
 def notes_on_id_columns(X: Any, names: NDArray[Any] | None) -> list[str]:
-    """Sentences on features whose names and whole numbers say that they identify rows, or groups of rows."""
+    """Warnings about features that identify rows or groups of rows: whole numbers in a column with such a name."""
     notes: list[str] = []
     if names is None or len(X.shape) != 2:
         return notes
@@ -144,7 +144,7 @@ def notes_on_id_columns(X: Any, names: NDArray[Any] | None) -> list[str]:
 
 
 def note_on_replicates(X: Any) -> str | None:
-    """A sentence where many rows are equal, or much closer to another row than neighbors usually are.
+    """A warning if many rows are equal, or much closer to another row than neighbors usually are; else None.
 
     The number of rows within a distance d grows as d to the power of the intrinsic dimension. The distances to the
     tenth and to the twentieth neighbor give this dimension, and so the distance to expect of the nearest row.
@@ -183,7 +183,7 @@ def note_on_replicates(X: Any) -> str | None:
 def note_on_time_order(
     X: Any, y: NDArray[Any], *, is_classification: bool, columns: NDArray[np.int64] | None = None
 ) -> str | None:
-    """A sentence where y and the first features change slowly from row to row, as in a time series.
+    """A warning if y and the first features change slowly from row to row, as in a time series; else None.
 
     Each is compared with its mean or median: a runs test counts how often it crosses it. Features are compared with
     their mean among rows of similar y, because rows sorted by class are no time series.

@@ -363,15 +363,13 @@ def warn_of_another_order(X: Any, y: Any) -> None:
 
 
 def checked_weights(sample_weight: Any, n_rows: int) -> NDArray[np.float64] | None:
-    """Weights as an array, or None if there are none; refused unless they are non-negative and not all 0."""
+    """Weights as an array, or None if there are none; an error if one is negative or all are 0."""
     if sample_weight is None:
         return None
     try:
         values = np.full(n_rows, sample_weight) if np.isscalar(sample_weight) else sample_weight
         weights = check_array(values, dtype=np.float64, ensure_2d=False, copy=True, input_name="sample_weight")
-        if weights.ndim != 1:
-            raise ValueError(f"Sample weights must be 1D array or scalar, got {weights.ndim}D array.")
-        if len(weights) != n_rows:
+        if weights.shape != (n_rows,):
             raise ValueError(f"sample_weight.shape == {weights.shape}, expected {(n_rows,)}!")
         check_non_negative(weights, "`sample_weight`")
         if not weights.any():
@@ -385,7 +383,7 @@ def checked_weights(sample_weight: Any, n_rows: int) -> NDArray[np.float64] | No
 
 
 def checked_groups(groups: Any, n_rows: int, name: str = "groups") -> NDArray[Any] | None:
-    """The group of each row as an array, or None if there are none; refused unless each row has one label."""
+    """The group of each row as an array, or None if there are none; an error unless each row has one label."""
     if groups is None:
         return None
     remedy = f"give one label for each of the {n_rows} rows"
