@@ -179,7 +179,7 @@ def seeds() -> dict[str, Callable[[], list[bytes]]]:
         "csv.xz": lambda: [lzma.compress(as_text())],
         "txt": lambda: [as_text(";").replace(b".", b","), SERIES],
         "gct": lambda: [GCT, NEWER_GCT],
-        "arff": lambda: [ARFF],
+        "arff": lambda: [ARFF, ARFF.replace(b"?", b"4")],
         "libsvm": lambda: [SVMLIGHT],
         "npz": lambda: [npz(X=X, y=y, feature_names=np.array(["a", "b", "c"])), npz(y=y, **parts)],
         "npy": lambda: [npy(X), npy(np.asfortranarray(X.astype(np.float32)))],

@@ -17,8 +17,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..bif import BIF
 from ..criteria.base import Target
+from ..daf import DAF
+from ..datasets import KnownTruth
 from ..display import plain
+from ..inference import Discoveries
+from ..io import Table, write_ranking, write_table
+from ..report import save, summarize
 from ..report.findings import findings_of_selector
 from ..report.ranking_table import (
     INTERVAL_ENDS,
@@ -33,18 +39,13 @@ from ..report.ranking_table import (
     ranking_columns,
 )
 from ..report.sentences import inference_sentence, leakage_sentence, notes_on_run, with_assumption
+from ..tournament import Tournament
 from ..validation.tables import columns_not_finite
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ..bif import BIF
-    from ..daf import DAF
-    from ..datasets import KnownTruth
-    from ..inference import Discoveries
-    from ..io import Table
     from ..study import StudyResult
-    from ..tournament import Tournament
     from .inputs import TableOptions
 
 # Columns of the ranking that only files have, and those that only a wide terminal has room for.
@@ -175,8 +176,6 @@ def give_ranking(
 
     ``select`` is the file for a table of the best features: all selected ones with ``all_selected``, else the top.
     """
-    from ..io import write_ranking, write_table
-
     tests = {} if fdr is None else discoveries_of(selector, fdr)
     findings = findings_of_selector(selector, table.feature_names)
     columns = ranking_columns(findings, tests, certainty=out is not None)
@@ -225,8 +224,6 @@ def write_reports(
     is_interrupted: bool = False,
 ) -> int:
     """Write the reports that are complete before Ctrl-C, and return the exit code."""
-    from ..report.summary import save, summarize
-
     of_table: dict[str, Any] = {}
     if table is not None:
         of_table = {"X": table.frame(), "y": table.y, "target": table.target, "feature_names": table.feature_names}
@@ -332,8 +329,6 @@ def print_demo(data: KnownTruth, tournament: Tournament, daf: DAF, bif: BIF) -> 
 
 
 def give_comparison(result: Any, *, out: Path | None, plot: Path | None, quiet: bool) -> None:
-    from ..io import write_ranking
-
     try:
         if out is not None:
             write_ranking(out, result.table())

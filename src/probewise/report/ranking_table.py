@@ -81,6 +81,7 @@ def ranking_columns(findings: Findings, tests: Mapping[str, Discoveries], *, cer
     of being in the top for a `DAF`, which takes a while for many features.
     """
     order, names, scores, run = findings.order, findings.names, findings.scores, findings.run
+    selector: Any = findings.selector
     values: dict[str, Any] = {"score": scores}
     if findings.std_errors is not None:  # a dropped feature has no score and thus no error
         values["std_error"] = np.where(np.isnan(scores), np.nan, findings.std_errors)
@@ -96,11 +97,11 @@ def ranking_columns(findings: Findings, tests: Mapping[str, Discoveries], *, cer
             "above_average": scores - np.nanmean(coefficients) if np.isfinite(scores).any() else None,
             "probed": run.feature_tally.counts,
         }
-        if isinstance(getattr(findings.selector, "n_features_to_select", None), str):
-            values["selected"] = findings.selector.support_
+        if isinstance(getattr(selector, "n_features_to_select", None), str):
+            values["selected"] = selector.support_
         if run.in_rounds:
             columns["dropped_in_round"] = [number or None for number in run.dropped_in_round()[order].tolist()]
-        elif certainty:
+        elif certainty and findings.top is not None:
             columns |= _certainty_columns(run, findings.ranking, findings.top)
     return in_label_order(columns | {name: column[order] for name, column in values.items() if column is not None})
 

@@ -234,7 +234,7 @@ def _computed_sections(
         "predictions": sections.predictions(found),
         "survival": None if found is None or survival is None else outcomes.survival(found, survival),
         "adjustment": compute("adjustment", outcomes.adjustment, data, nested) if is_adjusted else None,
-        "several": outcomes.several(findings, data, found) if n_targets > 1 else None,
+        "several": None if data is None or n_targets < 2 else outcomes.several(findings, data, found),
         "selection": None if is_study else compute("selection", sections.selection, data, needs_data=True),
         "convergence": compute("convergence", sections.convergence) if has_run else None,
         "univariate": compute("univariate", sections.univariate, data, needs_data=True),
