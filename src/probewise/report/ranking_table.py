@@ -205,35 +205,30 @@ def direction_columns(X: Any, target: Target, order: Columns, categorical: Colum
 
 def direction_in_words(columns: dict[str, Any], row: int, shorten: Callable[[str], str] = str) -> str:
     """Direction of the effect in this row of the ranking as text; "" if it is not known."""
-
-    def value_of(name: str) -> Any:
-        value = columns[name][row] if name in columns else None
-        return None if value is None or value != value else value
+    known = {name: column[row] for name, column in columns.items() if column[row] is not None}
+    known = {name: value for name, value in known.items() if value == value}
 
     def with_interval(name: str) -> str:
-        low, high = value_of(f"{name}_low"), value_of(f"{name}_high")
-        interval = "" if low is None or high is None else f" ({low:.2f} to {high:.2f})"
-        return f"{value_of(name):.2f}{interval}".replace("-", "−")
+        ends = [known[end] for end in (f"{name}_low", f"{name}_high") if end in known]
+        interval = f" ({ends[0]:.2f} to {ends[1]:.2f})" if len(ends) == 2 else ""
+        return f"{known[name]:.2f}{interval}".replace("-", "−")
 
     def direction(name: str, none: float, above: str, below: str) -> str:
-        low, high = value_of(f"{name}_low"), value_of(f"{name}_high")
-        is_clear = low is None or high is None or not low <= none <= high
-        return (above if value_of(name) > none else below) if is_clear else "no clear direction"
+        is_unclear = known.get(f"{name}_low", np.inf) <= none <= known.get(f"{name}_high", -np.inf)
+        return "no clear direction" if is_unclear else above if known[name] > none else below
 
-    if value_of("correlation") is not None:
+    if "correlation" in known:
         words = direction("correlation", 0.0, "increases with the target", "decreases with the target")
         return f"{words}, correlation {with_interval('correlation')}"
-    if value_of("hazard_ratio") is not None:
+    if "hazard_ratio" in known:
         words = direction("hazard_ratio", 1.0, "higher is worse", "higher is better")
         return f"{words}, hazard ratio {with_interval('hazard_ratio')} per standard deviation"
-    if value_of("higher_in") is None:
+    if "higher_in" not in known:
         return ""
-    words = f"higher in {shorten(value_of('higher_in'))}"
-    if value_of("lower_in"):
-        words += f" than in {shorten(value_of('lower_in'))}"
-    if value_of("difference") is not None:
-        words += f" by {with_interval('difference')} standard deviations"
-    return words + (f", {value_of('fold_change'):.2f}-fold" if value_of("fold_change") is not None else "")
+    words = f"higher in {shorten(known['higher_in'])}"
+    words += f" than in {shorten(known['lower_in'])}" if "lower_in" in known else ""
+    words += f" by {with_interval('difference')} standard deviations" if "difference" in known else ""
+    return words + (f", {known['fold_change']:.2f}-fold" if "fold_change" in known else "")
 
 
 def _compare_classes(values: Floats, target: Target) -> dict[str, NDArray[Any]]:
