@@ -34,10 +34,10 @@ from .console import (
     STOPPED_EARLY,
     TOP,
     fitted,
-    give_comparison,
-    give_ranking,
     interrupt_afterwards,
+    output_comparison,
     output_files,
+    output_ranking,
     print_demo,
     print_diff,
     print_line,
@@ -193,7 +193,7 @@ def rank(
         with recording_command(_without_ledger(context.obj)):
             selector = fitted(method.selector(table, top=top, quiet=quiet), table)
         with interrupt_afterwards() as interrupts:
-            give_ranking(
+            output_ranking(
                 selector, table, top=top, out=files["out"], select=files["select"], fdr=method.rate, quiet=quiet,
                 all_selected=method.n_features_to_select is not None,
             )  # fmt: skip
@@ -269,7 +269,7 @@ def compare(
         with warnings_as_lines(study.verbose):
             result = study.compare(table.frame(), table.y)
         with interrupt_afterwards():
-            give_comparison(result, out=files["out"], plot=files["plot"], quiet=quiet)
+            output_comparison(result, out=files["out"], plot=files["plot"], quiet=quiet)
     return STOPPED_EARLY if len(result.trials) < trials else 0
 
 

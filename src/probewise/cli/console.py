@@ -161,7 +161,7 @@ def interrupt_afterwards() -> Iterator[list[bool]]:
         signal.signal(signal.SIGINT, before)
 
 
-def give_ranking(
+def output_ranking(
     selector: Any,
     table: Table,
     *,
@@ -328,7 +328,7 @@ def print_demo(data: KnownTruth, tournament: Tournament, daf: DAF, bif: BIF) -> 
     _print_plain(f"DAF: {summary_of(daf, data.feature_names, {})}")
 
 
-def give_comparison(result: Any, *, out: Path | None, plot: Path | None, quiet: bool) -> None:
+def output_comparison(result: Any, *, out: Path | None, plot: Path | None, quiet: bool) -> None:
     try:
         if out is not None:
             write_ranking(out, result.table())

@@ -71,7 +71,7 @@ class TableOptions:
         with nullcontext() if quiet else live_line(1) as progress, _without_panics(self.files):
             table = read_table(self.path, **self._arguments(allow_missing=allow_missing), progress=progress)
         for note in () if quiet else table.notes:
-            print_line("".join(note))
+            print_line(note)
         return table
 
     def _arguments(self, *, allow_missing: bool) -> dict[str, Any]:
@@ -105,7 +105,7 @@ class RowOptions(TableOptions):
 
 @dataclass(frozen=True)
 class StoredOptions(RowOptions):
-    """Options of the table of a stored run, which need not be given."""
+    """Options of the table of a stored run; the table is optional."""
 
     data: Annotated[
         str | None, o.table_option(metavar="DATA", help="The table of the run, for a more complete report.")

@@ -120,7 +120,7 @@ class ConvergenceDisplay(PanelsDisplay):
         measures = {"order_change": "C (positions)", "relative_change": "C2 / first C2"}
         probes = self.history["probes"]
         for axes, (measure, label) in zip(panels, measures.items(), strict=True):
-            axes.plot(probes, self.history[measure], color=COLORS[0], label="this run")
+            axes.plot(probes, self.history[measure], color=COLORS[0], label="DAF")
             axes.set_ylabel(label)
             draw_grid(axes, log="xy")
         expected = expected_change(len(probes))[1:]

@@ -43,7 +43,7 @@ from .sentences import (
 TEMPLATES = Path(__file__).parent / "templates"
 SCRIPTS = ("charts.js", "plots.js", "table.js", "page.js")
 N_ROWS, N_DRAWN, N_DIRECTIONS, N_TOP_FEATURES = 25, 30, 200, 10
-DRAWN_SECTIONS = (*("values", "sizes", "survival", "convergence", "univariate", "redundancy", "interactions", "study"),)
+DRAWN_SECTIONS = ["values", "sizes", "survival", "convergence", "univariate", "redundancy", "interactions", "study"]
 FIRST_COLUMNS = (
     *("rank", "feature", "score", "above_average", "std_error", "related", "needed", "higher_in", "lower_in"),
     *("difference", "fold_change", "correlation", "hazard_ratio"),

@@ -161,7 +161,7 @@ def adjustment_sentence(summary: dict[str, Any]) -> str:
 def survival_sentence(found: dict[str, Any]) -> str:
     """The hazard ratio of the two halves by predicted risk."""
     if found["hazard_ratio"] is None:
-        return "One half by predicted risk has no event, so that the halves have no hazard ratio."
+        return "One of the two halves by predicted risk has no event, so their hazard ratio is not known."
     ratio, low, high = (number(value, 2) for value in found["hazard_ratio"])
     return (
         f"On held-out samples, the hazard of the half with the higher predicted risk is {ratio} times ({low} to "
