@@ -110,7 +110,7 @@ def read_table(
     by_role = {role: name for role, name in roles.items() if name is not None}
     names = None if feature_names is None else names_in(feature_names)
     second = None if second_path is None else open_source(second_path, TextOptions(all_columns=True))
-    in_second = roles_in_second(second, by_role, target)
+    in_second = {} if second is None else roles_in_second(second, by_role, target)
     by_role = {role: name for role, name in by_role.items() if role not in in_second}
     request = Request(
         target, list(ignore), second, drop_unlabeled, id_column, by_role, in_second, tuple(categorical_features), names,

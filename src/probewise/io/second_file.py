@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from .reading import Request
 
 
-def roles_in_second(second: Source | None, by_role: dict[str, str], target: str | None) -> dict[str, str]:
+def roles_in_second(second: Source, by_role: dict[str, str], target: str | None) -> dict[str, str]:
     """The columns of sample weights and groups that the second file has."""
-    roles = {role: name for role, name in by_role.items() if second is not None and name in second.names}
+    roles = {role: name for role, name in by_role.items() if name in second.names}
     for role, name in roles.items():
-        if second is not None and (list(roles.values()).count(name) > 1 or name == target):
+        if list(roles.values()).count(name) > 1 or name == target:
             raise TableError(
                 f"column {name!r} of {second.path} cannot be both the {role} and the target or another role"
             )

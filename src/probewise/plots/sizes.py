@@ -72,7 +72,7 @@ class StudyDisplay(PanelsDisplay):
 
     def _draw(self, panels: Any) -> None:
         result = self.result
-        selects = [not _uses_all_features(result, name) for name in result.selectors]
+        selects = [name in result.selecting for name in result.selectors]
         styles = [line_style(name, k, is_selection=selects[k]) for k, name in enumerate(result.selectors)]
         for axes, classifier in zip(panels, self.classifiers, strict=False):
             accuracy = _accuracy(result, classifier)
@@ -182,7 +182,7 @@ class SizeCurveDisplay(AxesDisplay):
             dict(zip(result.selectors, accuracy.mean(axis=0), strict=True)),
             dict(zip(result.selectors, errors, strict=True)),
             measure=f"accuracy, {classifier}",
-            without_selection=[name for name in result.selectors if _uses_all_features(result, name)],
+            without_selection=[name for name in result.selectors if name not in result.selecting],
         ).plot(ax)
 
     def _draw(self, ax: Axes) -> None:
@@ -224,9 +224,7 @@ class StabilityDisplay(AxesDisplay):
         if len(result.trials) < 2:
             raise ValueError("stability needs at least two trials, and this study has one: run more trials")
         selections = {
-            name: {int(size): result.subsets(name, size) for size in result.sizes}
-            for name in result.selectors
-            if not _uses_all_features(result, name)
+            name: {int(size): result.subsets(name, size) for size in result.sizes} for name in result.selecting
         }
         return cls.from_selections(selections, result.n_features, stability=stability, ax=ax)
 
@@ -269,8 +267,3 @@ def _checked_classifier(classifier: str, result: StudyResult) -> str:
 def _accuracy(result: StudyResult, classifier: str) -> Floats:
     """Accuracy with one classifier: array (trials, selectors, sizes)."""
     return result.accuracy[:, :, result.classifiers.index(classifier)]
-
-
-def _uses_all_features(result: StudyResult, name: str) -> bool:
-    """Whether the method used all features at every size, so that its stability means nothing."""
-    return all(len(subset) == result.n_features for size in result.sizes for subset in result.subsets(name, size))
