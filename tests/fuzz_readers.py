@@ -123,9 +123,6 @@ ARFF = b"""% a comment
 2, ?, 'y z'
 3, -1e3, w
 """
-SPARSE_ARFF = (
-    b"@relation r\n@attribute a numeric\n@attribute b numeric\n@attribute label {x,y}\n@data\n{0 1, 2 y}\n{1 3.5}\n"
-)
 SVMLIGHT = b"# comment\n1 1:0.5 3:2\n-1 2:1e3\n1 1:1 2:2 3:3 # row\n"
 
 
@@ -182,7 +179,7 @@ def seeds() -> dict[str, Callable[[], list[bytes]]]:
         "csv.xz": lambda: [lzma.compress(as_text())],
         "txt": lambda: [as_text(";").replace(b".", b","), SERIES],
         "gct": lambda: [GCT, NEWER_GCT],
-        "arff": lambda: [ARFF, SPARSE_ARFF],
+        "arff": lambda: [ARFF, ARFF.replace(b"?", b"4")],
         "libsvm": lambda: [SVMLIGHT],
         "npz": lambda: [npz(X=X, y=y, feature_names=np.array(["a", "b", "c"])), npz(y=y, **parts)],
         "npy": lambda: [npy(X), npy(np.asfortranarray(X.astype(np.float32)))],

@@ -75,7 +75,7 @@ def test_one_classifier_and_another_measure(result):
     np.testing.assert_allclose(display.axes_[1].lines[0].get_ydata(), result.stability()["ati"][0])
     with pytest.raises(ValueError, match="classifier='svm' is not in this study: choose one of nb, 1-nn"):
         StudyDisplay.from_study(result, classifier="svm")
-    with pytest.raises(ValueError, match="stability='calm' must be one of cw_rel"):
+    with pytest.raises(ValueError, match="stability='calm' must be 'cw_rel', 'ati'"):
         StudyDisplay.from_study(result, stability="calm")
 
 
@@ -158,7 +158,7 @@ def test_a_ranking_shows_scores_errors_and_names(daf):
 def test_every_ranking_can_be_drawn(selector, table):
     display = RankingDisplay.from_estimator(selector.fit(table[0].to_numpy(), table[1]), top=4)
     best = np.argsort(selector.ranking_, kind="stable")[:4]
-    assert display.names == [str(column) for column in best]
+    assert display.names == [f"x{column}" for column in best]
     assert display.ax_.get_xlabel() == f"score of {type(selector).__name__}"
 
 
@@ -270,7 +270,7 @@ def test_stability_is_that_of_the_study(result):
         [line.get_ydata() for line in display.ax_.lines], result.stability()["nogueira"][:2], rtol=1e-12
     )
     assert display.ax_.get_ylabel() == "stability, Nogueira"
-    with pytest.raises(ValueError, match="stability='calm' must be one of cw_rel"):
+    with pytest.raises(ValueError, match="stability='calm' must be 'cw_rel', 'ati'"):
         StabilityDisplay.from_study(result, stability="calm")
 
 

@@ -211,7 +211,7 @@ class Selector(SelectorMixin, BaseEstimator):
             return ""
         from .report.html import top_features_table  # the one import that points up (tests/test_imports.py)
 
-        return top_features_table(self, self._names(np.arange(len(self.ranking_))))
+        return top_features_table(self)
 
 
 class RunResultsMixin:

@@ -174,7 +174,7 @@ def test_results_that_cannot_be_written_are_still_printed(data, tmp_path, succee
     def full(path, columns):
         raise OSError(28, "No space left on device", str(path))
 
-    monkeypatch.setattr("probewise.io.write_ranking", full)
+    monkeypatch.setattr("probewise.cli.console.write_ranking", full)
     out = tmp_path / "t.csv"
     printed = succeed("compare", data, "--target", "label", *QUICK, "-q", "--n-jobs", 1, "--out", out, code=2)
     assert "accuracy, naive_bayes" in printed.out

@@ -20,7 +20,6 @@ from probewise.cli import app, console, run
 from probewise.cli.console import print_ranking
 from probewise.datasets import make_madelon
 from probewise.io import read_table
-from probewise.report import summary as report_summary
 from probewise.stopping import MaxProbes, MaxTime
 
 COMMAND = [sys.executable, "-m", "probewise"]
@@ -212,7 +211,7 @@ def test_a_ranking_that_cannot_be_written_is_still_printed(data, tmp_path, succe
     def full(path, columns):
         raise OSError(28, "No space left on device", str(path))
 
-    monkeypatch.setattr("probewise.io.write_ranking", full)
+    monkeypatch.setattr("probewise.cli.console.write_ranking", full)
     arguments = ["rank", data, "--target", "label", "--n-probes", "60", "-q", "--out", tmp_path / "r.csv"]
     printed = succeed(*arguments, code=2)
     assert len(table_rows(printed.out)) == 20
@@ -247,7 +246,7 @@ def test_a_feature_that_determines_the_target_is_pointed_out(write, rank, method
 
 
 def test_rank_with_a_report_visits_at_most_55_modules(data, tmp_path):
-    arguments = ["rank", str(data), "--target", "label", "--n-jobs", "1", "-q", "--report", str(tmp_path / "r.html")]
+    arguments = ["rank", str(data), "--target", "label", "--n-jobs", "1", "--report", str(tmp_path / "r.html")]
     assert run(arguments) == 0  # modules are imported, kernels are compiled
     source, files = Path(probewise.__file__).parent, set()
 
@@ -380,7 +379,7 @@ def test_ctrl_c_before_the_first_probe_is_reported(data, succeed, monkeypatch):
 
 @pytest.mark.parametrize(("n_written", "where"), [(0, "summarize"), (1, "save")])
 def test_ctrl_c_while_reports_are_written_leaves_the_ranking(data, tmp_path, succeed, monkeypatch, n_written, where):
-    calls, original = [], getattr(report_summary, where)
+    calls, original = [], getattr(console, where)
 
     def interrupting(*arguments, **named):
         calls.append(arguments)
@@ -388,7 +387,7 @@ def test_ctrl_c_while_reports_are_written_leaves_the_ranking(data, tmp_path, suc
             raise KeyboardInterrupt
         return original(*arguments, **named)
 
-    monkeypatch.setattr(report_summary, where, interrupting)
+    monkeypatch.setattr(console, where, interrupting)
     paths = [tmp_path / "a.json", tmp_path / "b.json"]
     options = ["--target", "label", "--n-probes", 60, "--out", tmp_path / "ranking.csv"]
     printed = succeed("rank", data, *options, "--report", paths[0], "--report", paths[1], code=3)
@@ -418,7 +417,7 @@ def test_ctrl_c_while_a_stored_run_is_reported(data, tmp_path, succeed, rank, mo
         raise KeyboardInterrupt
 
     rank(data, "--target", "label", "--n-probes", 60, "--ledger", tmp_path / "run.ledger")
-    monkeypatch.setattr(report_summary, "summarize", interrupting)
+    monkeypatch.setattr(console, "summarize", interrupting)
     printed = succeed("report", tmp_path / "run.ledger", "--out", tmp_path / "a.json", code=130)
     assert printed.err == "probewise: interrupted before there was a result\n"
 

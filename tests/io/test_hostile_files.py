@@ -247,13 +247,6 @@ def test_labels_that_are_equal_as_floats_stay_different(tmp_path):
     assert len(set(read_table(tmp_path / "t.npz").y.tolist())) == 2
 
 
-@pytest.mark.parametrize("index", [str(HUGE), "9" * 5000, "-1", "²", "3"])
-def test_a_sparse_arff_file_with_false_claims(tmp_path, index):
-    path = tmp_path / "t.arff"
-    path.write_text(f"@relation r\n@attribute a numeric\n@attribute label {{x,y}}\n@data\n{{{index} 1}}\n{{1 y}}\n")
-    assert "cannot be read as sparse ARFF" in refusal(path, target="label")
-
-
 def test_a_line_that_does_not_end_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(input_files, "MAX_LINE_LENGTH", 1000)
     path = tmp_path / "t.csv.gz"

@@ -12,7 +12,7 @@ import scipy.sparse as sp
 import probewise
 from probewise import FSDD
 from probewise.evaluation import size_curve
-from probewise.report import ranking_table, show_report, to_frame, write_report
+from probewise.report import show_report, to_frame, write_report
 from probewise.stopping import MaxProbes
 
 SELECTORS = [name for name in probewise.__all__ if name != "prepare" and not name.endswith("Classifier")]
@@ -51,7 +51,7 @@ def test_frames_follow_set_output_and_the_installed_libraries(madelon, monkeypat
     assert isinstance(to_frame(FSDD().set_output(transform="polars").fit(numbers, y)), pl.DataFrame)
     plain = FSDD().fit(numbers, y)
     assert to_frame(plain, "polars")["feature"][0].startswith("x")
-    monkeypatch.setattr(ranking_table, "find_spec", lambda name: find_spec(name) if name == "polars" else None)
+    monkeypatch.setattr(probewise.report, "find_spec", lambda name: find_spec(name) if name == "polars" else None)
     assert isinstance(to_frame(plain), pl.DataFrame)
     with pytest.raises(ImportError, match="needs pandas: pip install pandas"):
         to_frame(plain, "pandas")

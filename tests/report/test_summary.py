@@ -385,7 +385,7 @@ def test_features_that_only_univariate_rankings_have():
     assert 0 < len(part["univariate_only"]) < 10
     is_missed = (np.min(alone, axis=0) > 30) & (daf.ranking_ <= 10)
     assert sorted(part["missed"]) == sorted(f"x{column}" for column in np.flatnonzero(is_missed))
-    assert f"The other way round: {', '.join(part['univariate_only'])}." in render_markdown(summarize(daf, X, y))
+    assert f"The reverse: {', '.join(part['univariate_only'])}." in render_markdown(summarize(daf, X, y))
 
 
 def test_a_path_gives_the_subsets(madelon):

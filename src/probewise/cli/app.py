@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import inspect
 import shlex
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
-from functools import partial
+from dataclasses import is_dataclass
+from functools import partial, wraps
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,6 +17,16 @@ import typer
 
 from .. import __version__
 from .._selector import DEFAULT_FDR
+from ..bif import BIF
+from ..daf import DAF
+from ..datasets import make_madelon
+from ..engine.settings import recording_command
+from ..io import Table, convert_table, require_ranking_path, require_table_path
+from ..progress import live_line
+from ..report import render_json, require_report_path
+from ..report.diff import compare_runs
+from ..stopping import MaxProbes, Settled
+from ..tournament import Tournament
 from ..validation.parameters import completed_file, writable_path
 from . import inputs
 from . import options as o
@@ -22,10 +34,10 @@ from .console import (
     STOPPED_EARLY,
     TOP,
     fitted,
-    give_comparison,
-    give_ranking,
     interrupt_afterwards,
+    output_comparison,
     output_files,
+    output_ranking,
     print_demo,
     print_diff,
     print_line,
@@ -123,13 +135,6 @@ def demo(
     The data follow the recipe of Madelon: 1,000 rows and 500 features, 20 of them informative, most of them only in
     combination. Takes less than a minute.
     """
-    from ..bif import BIF
-    from ..daf import DAF
-    from ..datasets import make_madelon
-    from ..io import Table
-    from ..stopping import MaxProbes, Settled
-    from ..tournament import Tournament
-
     data = make_madelon(random_state=random_state)
     table = Table(data.X, data.y, data.feature_names, "class")
     stop = Settled(top=TOP, overlap=0.9) | MaxProbes(DEMO_PROBES)
@@ -138,8 +143,30 @@ def demo(
     print_demo(data, tournament, daf, BIF(n_jobs=n_jobs).fit(table.frame(), table.y))
 
 
+def expanded(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The command with options for all fields of the dataclasses among its parameters."""
+    parameters, members = dict[str, inspect.Parameter](), dict[str, tuple[Any, list[str]]]()
+    for name, parameter in inspect.signature(command, eval_str=True).parameters.items():
+        fields = {name: parameter}
+        if is_dataclass(parameter.annotation):
+            kind: Any = parameter.annotation
+            fields = dict(inspect.signature(kind, eval_str=True).parameters)
+            members[name] = kind, list(fields)
+        parameters |= {field: each.replace(kind=each.KEYWORD_ONLY) for field, each in fields.items()}
+
+    @wraps(command)
+    def call(**values: Any) -> Any:
+        for name, (kind, fields) in members.items():
+            values[name] = kind(**{field: values.pop(field) for field in fields})
+        return command(**values)
+
+    call.__signature__ = inspect.Signature(list(parameters.values()))  # type: ignore[attr-defined]
+    call.__annotations__ = {name: parameter.annotation for name, parameter in parameters.items()}
+    return call
+
+
 @app.command(epilog="Example: probewise rank data.csv --target label --time-limit 5m --out ranking.csv")
-@o.expanded
+@expanded
 def rank(
     context: typer.Context,
     reading: RowOptions,
@@ -156,10 +183,6 @@ def rank(
     the features that predict best together come first. With --method daf all features stay to the end, and each is
     ranked by how much better the probes with it are than the probes without it. Ctrl-C stops with the ranking so far.
     """
-    from ..engine.settings import recording_command
-    from ..io import require_ranking_path, require_table_path
-    from ..report.summary import require_report_path
-
     outputs = {
         "out": (require_ranking_path, out, ".csv"),
         "select": (require_table_path, select, ""),
@@ -170,7 +193,7 @@ def rank(
         with recording_command(_without_ledger(context.obj)):
             selector = fitted(method.selector(table, top=top, quiet=quiet), table)
         with interrupt_afterwards() as interrupts:
-            give_ranking(
+            output_ranking(
                 selector, table, top=top, out=files["out"], select=files["select"], fdr=method.rate, quiet=quiet,
                 all_selected=method.n_features_to_select is not None,
             )  # fmt: skip
@@ -195,7 +218,7 @@ def _without_ledger(arguments: Sequence[str]) -> list[str]:
 
 
 @app.command(epilog="Example: probewise compare data.csv --target label --methods tournament,bif,all --plot plot.png")
-@o.expanded
+@expanded
 def compare(
     reading: TableOptions,
     methods: o.Methods = "daf,bif,all",
@@ -219,7 +242,6 @@ def compare(
     number of features, and for each pair of methods whether the difference could be chance. Ctrl-C stops with the
     trials done so far.
     """
-    from ..io import require_ranking_path
     from ..plots import require_picture_path
 
     resumed = ledger is not None and ledger.exists() and ledger.stat().st_size > 0
@@ -247,12 +269,12 @@ def compare(
         with warnings_as_lines(study.verbose):
             result = study.compare(table.frame(), table.y)
         with interrupt_afterwards():
-            give_comparison(result, out=files["out"], plot=files["plot"], quiet=quiet)
+            output_comparison(result, out=files["out"], plot=files["plot"], quiet=quiet)
     return STOPPED_EARLY if len(result.trials) < trials else 0
 
 
 @app.command(epilog="Example: probewise report run.ledger --data data.csv --target label --out report.html")
-@o.expanded
+@expanded
 def report(
     run: Annotated[Path, typer.Argument(metavar="RUN", help="The file of rank --ledger or compare --ledger.")],
     reading: StoredOptions,
@@ -264,8 +286,6 @@ def report(
     With the table the report also says how many features are enough, which features are similar, and how they rank
     on their own.
     """
-    from ..report.summary import require_report_path
-
     if not out:
         raise ValueError("a report needs --out FILE: .html, .md or .json")
     if reading.data is None and reading != StoredOptions(features_in=reading.features_in):
@@ -284,9 +304,6 @@ def diff(
     out: Annotated[Path | None, o.output_option(metavar="FILE", help="Write JSON; - prints it.")] = None,
 ) -> None:
     """Compare two stored runs: settings that differ, features that both rank high, rank correlation, and scores."""
-    from ..report import render_json
-    from ..report.diff import compare_runs
-
     require = partial(writable_path, formats=[".json"], refusal="{} cannot be written: name it .json")
     with output_files({"out": (require, out, ".json")}, inputs=[second], run=first, quiet=False) as files:
         comparison = compare_runs(first, second, top=top)
@@ -318,9 +335,6 @@ def convert(
     OUT contains the features, column by column; OUT.json contains their names, the target and the ids. Parquet files
     are read a few columns at a time, other formats as a whole.
     """
-    from ..io import convert_table
-    from ..progress import live_line
-
     with live_line(0 if quiet else 1) as progress:
         rows, columns = convert_table(
             data, out, target=target, id_column=id_column, ignore=ignore or (), dtype=dtype, decimal=decimal,

@@ -17,31 +17,35 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..bif import BIF
+from ..criteria.base import Target
+from ..daf import DAF
+from ..datasets import KnownTruth
 from ..display import plain
+from ..inference import Discoveries
+from ..io import Table, write_ranking, write_table
+from ..report import save, summarize
+from ..report.findings import findings_of_selector
 from ..report.ranking_table import (
     INTERVAL_ENDS,
     TOP,
     cell,
-    columns_of_selector,
     decimals_of,
-    direction_of_selector,
+    direction_columns,
     discoveries_of,
     display_columns,
+    leaking_columns,
     named_clusters,
-    target_of_selector,
+    ranking_columns,
 )
+from ..report.sentences import inference_sentence, leakage_sentence, notes_on_run, with_assumption
+from ..tournament import Tournament
 from ..validation.tables import columns_not_finite
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from ..bif import BIF
-    from ..daf import DAF
-    from ..datasets import KnownTruth
-    from ..inference import Discoveries
-    from ..io import Table
     from ..study import StudyResult
-    from ..tournament import Tournament
     from .inputs import TableOptions
 
 # Columns of the ranking that only files have, and those that only a wide terminal has room for.
@@ -157,7 +161,7 @@ def interrupt_afterwards() -> Iterator[list[bool]]:
         signal.signal(signal.SIGINT, before)
 
 
-def give_ranking(
+def output_ranking(
     selector: Any,
     table: Table,
     *,
@@ -172,11 +176,11 @@ def give_ranking(
 
     ``select`` is the file for a table of the best features: all selected ones with ``all_selected``, else the top.
     """
-    from ..io import write_ranking, write_table
-
     tests = {} if fdr is None else discoveries_of(selector, fdr)
-    columns = columns_of_selector(selector, table.feature_names, certainty=out is not None, tests=tests)
-    columns |= direction_of_selector(selector, table.frame(), table.y)
+    findings = findings_of_selector(selector, table.feature_names)
+    columns = ranking_columns(findings, tests, certainty=out is not None)
+    X, target = selector._numbers_of(table.frame()), Target.of(table.y, getattr(findings.criterion, "task", "auto"))
+    columns |= direction_columns(X, target, findings.order, findings.categorical)
     best = _best_columns(selector, None if all_selected else top)
     try:
         if out is not None:
@@ -189,23 +193,13 @@ def give_ranking(
         return
     if hasattr(selector, "run_"):
         print_line(summary_of(selector, table.feature_names, tests))
-    _print_leaking_features(selector, table)
+    if leaking := findings.names_of(leaking_columns(X, target, findings.order)):
+        flags = " ".join(f"--ignore {shlex.quote(name)}" for name in leaking)
+        print_line(f"possible target leakage: {leakage_sentence(leaking)} ({flags}), then rank again")
     if out is not None:
         print_line(f"all {len(selector.ranking_):,} features are in {shown(out)}")
     if select is not None:
         print_line(f"the table of the best {len(best):,} {'feature' if len(best) == 1 else 'features'} is in {select}")
-
-
-def _print_leaking_features(selector: Any, table: Table) -> None:
-    from ..report.ranking_table import leaking_columns
-    from ..report.sentences import leakage_sentence
-
-    order = np.argsort(selector.ranking_, kind="stable")
-    leaking = leaking_columns(selector._numbers_of(table.frame()), target_of_selector(selector, table.y), order)
-    if leaking:
-        names = [table.feature_names[column] for column in leaking]
-        flags = " ".join(f"--ignore {shlex.quote(name)}" for name in names)
-        print_line(f"possible target leakage: {leakage_sentence(names)} ({flags}), then rank again")
 
 
 def _best_columns(selector: Any, top: int | None) -> Any:
@@ -230,8 +224,6 @@ def write_reports(
     is_interrupted: bool = False,
 ) -> int:
     """Write the reports that are complete before Ctrl-C, and return the exit code."""
-    from ..report.summary import save, summarize
-
     of_table: dict[str, Any] = {}
     if table is not None:
         of_table = {"X": table.frame(), "y": table.y, "target": table.target, "feature_names": table.feature_names}
@@ -264,7 +256,7 @@ def shown(path: Path) -> str:
 
 
 def print_ranking(columns: dict[str, Any], top: int) -> None:
-    """Print the first rows of the columns of `columns_of_selector`."""
+    """Print the first rows of the columns of `ranking_columns`."""
     decimals, columns = decimals_of(columns), display_columns(columns)
     hidden = FILE_COLUMNS if console().width >= WIDE else (*FILE_COLUMNS, *WIDE_COLUMNS)
     names = [name for name in columns if name not in hidden]
@@ -277,8 +269,6 @@ def print_ranking(columns: dict[str, Any], top: int) -> None:
 
 def summary_of(selector: Any, names: Sequence[str], tests: Mapping[str, Discoveries]) -> str:
     """Sentences on the features, on the run, and on the reason why it stopped."""
-    from ..report.sentences import inference_sentence, notes_on_run, with_assumption
-
     run = selector.run_
     n_named = {name: int(found.mask.sum()) for name, found in tests.items()}
     sentences = []
@@ -322,7 +312,7 @@ def print_demo(data: KnownTruth, tournament: Tournament, daf: DAF, bif: BIF) -> 
     """Print the top of the tournament, with the ranks by the other methods, and how many features each one found."""
     informative = set(data.informative.tolist())
     tick = "x" if console().options.ascii_only else "✓"
-    columns = columns_of_selector(tournament, data.feature_names)
+    columns = ranking_columns(findings_of_selector(tournament), {})
     order = np.argsort(tournament.ranking_)
     shown = {name: columns[name] for name in ("rank", "feature", "score", "above_average", "std_error")}
     shown |= {f"rank_by_{name}": each.ranking_[order].astype(str) for name, each in (("DAF", daf), ("BIF", bif))}
@@ -338,9 +328,7 @@ def print_demo(data: KnownTruth, tournament: Tournament, daf: DAF, bif: BIF) -> 
     _print_plain(f"DAF: {summary_of(daf, data.feature_names, {})}")
 
 
-def give_comparison(result: Any, *, out: Path | None, plot: Path | None, quiet: bool) -> None:
-    from ..io import write_ranking
-
+def output_comparison(result: Any, *, out: Path | None, plot: Path | None, quiet: bool) -> None:
     try:
         if out is not None:
             write_ranking(out, result.table())

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property, reduce
 from operator import or_
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import numpy as np
 
@@ -19,14 +19,19 @@ import probewise
 
 from .. import _MODULE_OF
 from .._selector import DEFAULT_FDR
+from ..criteria import as_criterion
+from ..criteria.base import Target, folds_of_groups
+from ..engine.settings import saved_settings
+from ..io import Table, TableError, read_pairs, read_table
+from ..io.input_files import local_path
+from ..io.table import unknown_name
+from ..progress import live_line
+from ..stopping import MaxProbes, MaxTime, Rule
+from ..tournament import default_criterion
 from ..validation.contents import STRATEGIES
 from ..validation.parameters import check_parameter, whole_number
 from . import options as o
 from .console import print_line
-
-if TYPE_CHECKING:
-    from ..io import Table
-    from ..stopping import Rule
 
 METHODS = {name.lower(): name for name, home in _MODULE_OF.items() if home not in ("forest", "validation.frames")}
 RANKING_METHODS = ["tournament", "daf", *(name for name in METHODS if name not in ("tournament", "daf", "sffs"))]
@@ -52,28 +57,21 @@ class TableOptions:
 
     @property
     def path(self) -> Path:
-        from ..io.input_files import local_path
-
         return local_path(self.data)
 
     @property
     def files(self) -> list[Path]:
         """The files that are read."""
-        from ..io.input_files import local_path
-
         read = [local_path(file) for file in (self.data, self.target_file, self.feature_names) if file is not None]
         # an .npy table has a second file with its names
         return [*read, *(path.with_name(f"{path.name}.json") for path in read if path.suffix.lower() == ".npy")]
 
     def read(self, *, allow_missing: bool = False, quiet: bool = False) -> Table:
         """Read the table, and print every guess that was made."""
-        from ..io import read_table
-        from ..progress import live_line
-
         with nullcontext() if quiet else live_line(1) as progress, _without_panics(self.files):
             table = read_table(self.path, **self._arguments(allow_missing=allow_missing), progress=progress)
         for note in () if quiet else table.notes:
-            print_line("".join(note))
+            print_line(note)
         return table
 
     def _arguments(self, *, allow_missing: bool) -> dict[str, Any]:
@@ -107,7 +105,7 @@ class RowOptions(TableOptions):
 
 @dataclass(frozen=True)
 class StoredOptions(RowOptions):
-    """Options of the table of a stored run, which need not be given."""
+    """Options of the table of a stored run; the table is optional."""
 
     data: Annotated[
         str | None, o.table_option(metavar="DATA", help="The table of the run, for a more complete report.")
@@ -203,8 +201,6 @@ class MethodOptions:
 
     @cached_property
     def _saved(self) -> Any:
-        from ..engine.settings import saved_settings
-
         return saved_settings(self.ledger)
 
     def selector(self, table: Table, *, top: int, quiet: bool) -> Any:
@@ -249,11 +245,7 @@ def _criterion(name: str, method: str, table: Table, *, task: str | None, missin
     if not options:
         return name
     if name == "auto" and method == "tournament":
-        from ..tournament import default_criterion
-
         return default_criterion(len(table.y), is_sparse=hasattr(table.X, "tocsr"), **options)
-    from ..criteria import as_criterion
-
     criterion = as_criterion(name, table.X)
     for option, value in options.items():
         if option not in criterion.get_params(deep=False):
@@ -269,8 +261,6 @@ def _folds(cv: Any, table: Table, task: str | None) -> Any:
         return n_folds
     if n_folds == "loo":
         raise ValueError("cv='loo' leaves out single rows, but groups keeps rows together: give a number of folds")
-    from ..criteria.base import Target, folds_of_groups
-
     n_groups = len(np.unique(table.groups))
     if n_groups < n_folds:
         raise ValueError(f"cv={n_folds} needs at least as many groups, and there are {n_groups}: use a smaller cv")
@@ -282,8 +272,6 @@ def _folds(cv: Any, table: Table, task: str | None) -> Any:
 
 def stopping_rule(n_probes: int | None, time_limit: float | None) -> Rule | None:
     """The rule that stops at the first of these limits; None if there is none."""
-    from ..stopping import MaxProbes, MaxTime
-
     rules: list[Rule] = [] if n_probes is None else [MaxProbes(n_probes)]
     rules += [] if time_limit is None else [MaxTime(time_limit)]
     return reduce(or_, rules) if rules else None
@@ -310,8 +298,6 @@ def _is_file_of_groups(text: str) -> bool:
 def _named_groups(text: str) -> list[tuple[str, str]]:
     """Pairs of a group's name and its columns."""
     if _is_file_of_groups(text):
-        from ..io import read_pairs
-
         return [(group, feature) for feature, group in read_pairs(text, "group")]
     name, _, columns = text.partition("=")
     if not columns:
@@ -321,8 +307,6 @@ def _named_groups(text: str) -> list[tuple[str, str]]:
 
 def _columns_named(numbers: Mapping[str, int], parameter: str, items: Sequence[str]) -> list[int]:
     """Numbers of the named features; an item is one name, or several names separated by commas."""
-    from ..io.table import TableError, unknown_name
-
     names = [name for item in items for name in ([item] if item in numbers else item.split(","))]
     for name in names:
         if name not in numbers:

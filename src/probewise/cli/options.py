@@ -5,13 +5,10 @@ An option that sets a parameter of a selector, of `Study` or of `read_table` has
 
 from __future__ import annotations
 
-import inspect
 import re
-from collections.abc import Callable
-from dataclasses import is_dataclass
-from functools import partial, wraps
+from functools import partial
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -32,28 +29,6 @@ def seconds_in(text: str) -> float:
     if not seconds > 0:
         raise typer.BadParameter(f"{text} is not above 0")
     return seconds
-
-
-def expanded(command: Callable[..., Any]) -> Callable[..., Any]:
-    """The command with options for all fields of the dataclasses among its parameters."""
-    parameters, members = dict[str, inspect.Parameter](), dict[str, tuple[Any, list[str]]]()
-    for name, parameter in inspect.signature(command, eval_str=True).parameters.items():
-        fields = {name: parameter}
-        if is_dataclass(parameter.annotation):
-            kind: Any = parameter.annotation
-            fields = dict(inspect.signature(kind, eval_str=True).parameters)
-            members[name] = kind, list(fields)
-        parameters |= {field: each.replace(kind=each.KEYWORD_ONLY) for field, each in fields.items()}
-
-    @wraps(command)
-    def call(**values: Any) -> Any:
-        for name, (kind, fields) in members.items():
-            values[name] = kind(**{field: values.pop(field) for field in fields})
-        return command(**values)
-
-    call.__signature__ = inspect.Signature(list(parameters.values()))  # type: ignore[attr-defined]
-    call.__annotations__ = {name: parameter.annotation for name, parameter in parameters.items()}
-    return call
 
 
 table_option = partial(typer.Option, rich_help_panel="The table")

@@ -102,16 +102,17 @@ def read_table(
     if features_in not in FEATURES_IN:
         raise TableError(f"features_in={features_in!r} must be 'columns' or 'rows'")
     require_decimal(decimal)
-    path, second = local_path(path), None if target_file is None else local_path(target_file)
-    if path == second == STANDARD_INPUT:
+    path, second_path = local_path(path), None if target_file is None else local_path(target_file)
+    if path == second_path == STANDARD_INPUT:
         raise TableError("the table and the target_file cannot both be standard input: give a file for one of them")
     roles = {"sample_weight": sample_weight, "groups": groups, "event": event}
     roles |= {f"{COVARIATE} {number}": name for number, name in enumerate(adjust, start=1)}
     by_role = {role: name for role, name in roles.items() if name is not None}
     names = None if feature_names is None else names_in(feature_names)
+    second = None if second_path is None else open_source(second_path, TextOptions(all_columns=True))
     in_second = {} if second is None else roles_in_second(second, by_role, target)
     by_role = {role: name for role, name in by_role.items() if role not in in_second}
-    request = _Request(
+    request = Request(
         target, list(ignore), second, drop_unlabeled, id_column, by_role, in_second, tuple(categorical_features), names,
         decimal, allow_missing, progress,
     )  # fmt: skip
@@ -137,12 +138,12 @@ def read_pairs(path: str | PathLike[str], value_name: str) -> list[tuple[str, st
 
 
 @dataclass(frozen=True)
-class _Request:
+class Request:
     """The validated arguments of `read_table`."""
 
     target: str | None
     ignore: list[str]
-    target_file: Path | None
+    second: Source | None  # the second file, with the target
     drop_unlabeled: bool
     id_column: str | None
     by_role: dict[str, str]  # names of the columns of sample weights, groups, events and covariates
@@ -155,30 +156,19 @@ class _Request:
 
     @property
     def target_in_table(self) -> str | None:
-        return self.target if self.target_file is None else None
-
-    def from_second_file(
-        self, ids: list[str] | None, n_rows: int, *, features_in_rows: bool = False
-    ) -> tuple[pl.Series, dict[str, pl.Series]]:
-        """The target, and the sample weights and groups that are in the second file."""
-        assert self.target_file is not None
-        labels, *others = columns_of_second_file(
-            self.target_file, [self.target, *self.in_second.values()], ids, n_rows, id_column=self.id_column,
-            features_in_rows=features_in_rows, drop_unlabeled=self.drop_unlabeled,
-        )  # fmt: skip
-        return labels, dict(zip(self.in_second, others, strict=True))
+        return self.target if self.second is None else None
 
     def validated(self, rows: Rows, names: list[str]) -> Table:
         return validated_table(rows, names, allow_missing=self.allow_missing, drop_unlabeled=self.drop_unlabeled)
 
 
-def _read_by_columns(path: Path, request: _Request) -> Table:
+def _read_by_columns(path: Path, request: Request) -> Table:
     roles = [(request.target_in_table, "target"), (request.id_column, "id")]
     roles += [(name, role) for role, name in request.by_role.items()]
     roles += [(name, "categorical") for name in request.categorical_features]
     options = TextOptions([(name, role) for name, role in roles if name is not None], decimal=request.decimal)
     source = _with_feature_names(open_source(path, options, request.progress), request.feature_names)
-    target = None if request.target_file is not None else _target_column(source, request)
+    target = None if request.second is not None else _target_column(source, request)
     id_index = None if request.id_column is None else source.column_index(request.id_column, "id")
     ignored = {source.column_index(name, "ignored") for name in request.ignore}
     by_role = {role: source.column_index(name, role) for role, name in request.by_role.items()}
@@ -236,7 +226,7 @@ def _with_feature_names(source: Source, names: list[str] | None) -> Source:
     return replace(source, names=all_names, notes=(note,) if has_more_names else ())
 
 
-def _target_column(source: Source, request: _Request) -> int:
+def _target_column(source: Source, request: Request) -> int:
     name = request.target_in_table
     try:
         return source.column_index(name or _declared_target(source), "target")
@@ -272,19 +262,19 @@ def _guess_id_column(source: Source, features: Sequence[int]) -> int | None:
 
 
 def _from_second_file(
-    source: Source, request: _Request, ids: list[str] | None
+    source: Source, request: Request, ids: list[str] | None
 ) -> tuple[pl.Series, dict[str, pl.Series]]:
     """Columns of the second file; an error says so if that file names the columns of the table, not its rows."""
+    second = request.second
+    assert second is not None
     try:
-        return request.from_second_file(ids, source.n_rows)
+        return columns_of_second_file(second, request, ids, source.n_rows)
     except TableError:
-        assert request.target_file is not None
-        second = open_source(request.target_file, TextOptions(all_columns=True))
         samples = set(source.names[1:])
         if any(samples <= set(second.texts(index)) for index in range(len(second.names))):
             raise TableError(
-                f"{request.target_file} names the columns of {source.path}, not its rows: the features seem to be in "
-                "rows (features_in='rows')"
+                f"{second.path} names the columns of {source.path}, not its rows: the features seem to be in rows "
+                "(features_in='rows')"
             ) from None
         raise
 
@@ -307,7 +297,7 @@ def _with_codes(source: Source, features: list[int], categorical: list[int]) -> 
     return X, levels
 
 
-def _read_by_rows(path: Path, request: _Request) -> Table:
+def _read_by_rows(path: Path, request: Request) -> Table:
     """The transposed table: the first column of the file names the features, its other columns are the samples."""
     target_name = request.target_in_table
     text_rows = frozenset([*request.ignore, *filter(None, [target_name]), *request.by_role.values()])
@@ -315,7 +305,7 @@ def _read_by_rows(path: Path, request: _Request) -> Table:
     source = open_source(path, options, request.progress)
     require_rows(source)
     names = source.texts(0)
-    if request.target is None and request.target_file is None:
+    if request.target is None and request.second is None:
         annotations = names[: source.n_annotation_rows]
         hint = f": {path} annotates its samples with {first_few(annotations)}" if annotations else ""
         raise TableError(f"choose the target: a row (target=...) or a second file (target_file=...){hint}")
@@ -332,10 +322,10 @@ def _read_by_rows(path: Path, request: _Request) -> Table:
         raise TableError(f"{path} has no {'rows left as features' if samples else 'columns left as samples'}")
     ids = [source.names[index] for index in samples]
     in_second: dict[str, pl.Series] = {}
-    if target is None:
-        labels, in_second = request.from_second_file(ids, len(ids), features_in_rows=True)
-    else:
+    if target is not None:
         labels = source.row(target, samples).alias(names[target])
+    elif request.second is not None:
+        labels, in_second = columns_of_second_file(request.second, request, ids, len(ids), features_in_rows=True)
     require_names(names, features, labels.name, "row")
     X = np.asfortranarray(source.matrix(np.array(samples), np.array(features)).T)
     columns = in_second | {role: source.row(row, samples).alias(names[row]) for role, row in by_role.items()}
@@ -350,7 +340,7 @@ def _row_index(name: str, names: list[str], role: str = "target") -> int:
     return names.index(name)
 
 
-def _require_one_role(roles: dict[str, int | None], request: _Request, ignored: set[int], what: str = "column") -> None:
+def _require_one_role(roles: dict[str, int | None], request: Request, ignored: set[int], what: str = "column") -> None:
     """Refuse a column with two roles; only groups may also be the ids."""
     names = {**request.by_role, "target": request.target}
     for role, index in roles.items():

@@ -2,53 +2,49 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-from .formats import open_source
 from .table import Source, TableError, first_few, pl
 from .table_validation import require_rows
-from .text import TextOptions
+
+if TYPE_CHECKING:
+    from .reading import Request
 
 
-def roles_in_second(second: Path, by_role: dict[str, str], target: str | None) -> dict[str, str]:
+def roles_in_second(second: Source, by_role: dict[str, str], target: str | None) -> dict[str, str]:
     """The columns of sample weights and groups that the second file has."""
-    if not by_role:
-        return {}
-    names = open_source(second, TextOptions(all_columns=True)).names
-    roles = {role: name for role, name in by_role.items() if name in names}
+    roles = {role: name for role, name in by_role.items() if name in second.names}
     for role, name in roles.items():
         if list(roles.values()).count(name) > 1 or name == target:
-            raise TableError(f"column {name!r} of {second} cannot be both the {role} and the target or another role")
+            raise TableError(
+                f"column {name!r} of {second.path} cannot be both the {role} and the target or another role"
+            )
     return roles
 
 
 def columns_of_second_file(
-    path: Path,
-    names: list[str | None],
-    ids: list[str] | None,
-    n_rows: int,
-    *,
-    id_column: str | None,
-    features_in_rows: bool = False,
-    drop_unlabeled: bool = False,
-) -> list[pl.Series]:
-    """Columns for each row of the table, the target first; rows are matched by ids, or by order if there are none."""
-    source = open_source(path, TextOptions(all_columns=True))
+    source: Source, request: Request, ids: list[str] | None, n_rows: int, *, features_in_rows: bool = False
+) -> tuple[pl.Series, dict[str, pl.Series]]:
+    """The target, and the sample weights and groups, for each row of the table.
+
+    Rows are matched by ids, or by order if there are none.
+    """
     require_rows(source)
-    key = None
+    key, may_lack_ids = None, request.drop_unlabeled
     if ids is not None:
-        key = _column_of_ids(source, ids, id_column, features_in_rows=features_in_rows, may_lack_ids=drop_unlabeled)
-    target, *others = names
-    columns = [_column_of_target(source, target, key), *(source.names.index(name) for name in others if name)]
-    series = [source.column(index) for index in columns]
+        key = _column_of_ids(
+            source, ids, request.id_column, features_in_rows=features_in_rows, may_lack_ids=may_lack_ids
+        )
+    labels = source.column(_column_of_target(source, request.target, key))
+    by_role = {role: source.column(source.names.index(name)) for role, name in request.in_second.items()}
     if key is not None and ids is not None:
-        rows = pl.Series(rows_by_id(source, key, ids, may_lack_ids=drop_unlabeled), dtype=pl.UInt32)
-        return [values.gather(rows) for values in series]
+        rows = pl.Series(rows_by_id(source, key, ids, may_lack_ids=may_lack_ids), dtype=pl.UInt32)
+        return labels.gather(rows), {role: values.gather(rows) for role, values in by_role.items()}
     if source.n_rows != n_rows:
         lacks_header = source.n_rows == n_rows - 1
         remedy = "does it lack a header?" if lacks_header else "name a column of ids (id_column=...)"
-        raise TableError(f"{path} has {source.n_rows:,} rows and the table {n_rows:,}: {remedy}")
-    return series
+        raise TableError(f"{source.path} has {source.n_rows:,} rows and the table {n_rows:,}: {remedy}")
+    return labels, by_role
 
 
 def _column_of_target(source: Source, target: str | None, key: int | None) -> int:

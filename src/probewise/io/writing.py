@@ -62,25 +62,21 @@ def require_table_path(path: str | PathLike[str]) -> Path:
 
 
 def _write(frame: pl.DataFrame, path: Path) -> None:
+    ending = path.suffix.lower()
     try:
         with completed_file(path) as file:
-            _write_new(frame, file)
+            if ending == ".parquet":
+                frame.write_parquet(file)
+            elif ending == ".json":
+                frame.write_json(file)
+            elif ending == ".xlsx":
+                frame.write_excel(file, worksheet="ranking", float_precision=6, autofit=True, freeze_panes=(1, 1))
+            elif ending in (".arrow", ".feather"):
+                frame.write_ipc(file)
+            else:
+                frame.write_csv(file, separator="\t" if ending == ".tsv" else ",")
     except Exception as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise
         # polars and xlsxwriter have errors of their own, without a number, for a full or read-only disk
         raise TableError(f"{path} cannot be written: {first_line(error)}") from error
-
-
-def _write_new(frame: pl.DataFrame, path: Path) -> None:
-    ending = path.suffix.lower()
-    if ending == ".parquet":
-        frame.write_parquet(path)
-    elif ending == ".json":
-        frame.write_json(path)
-    elif ending == ".xlsx":
-        frame.write_excel(path, worksheet="ranking", float_precision=6, autofit=True, freeze_panes=(1, 1))
-    elif ending in (".arrow", ".feather"):
-        frame.write_ipc(path)
-    else:
-        frame.write_csv(path, separator="\t" if ending == ".tsv" else ",")

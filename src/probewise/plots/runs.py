@@ -7,10 +7,8 @@ from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..display import shown
-from ..study import deviation
 from ..validation.parameters import check_parameter, whole_number
 from .drawing import (
     COLORS,
@@ -19,7 +17,6 @@ from .drawing import (
     AxesDisplay,
     Floats,
     PanelsDisplay,
-    draw_band,
     draw_grid,
     literal,
     require_fitted,
@@ -28,9 +25,6 @@ from .drawing import (
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-Histories = Mapping[str, Sequence[Mapping[str, Any]]]
-NEEDS_DAF = "give a fitted DAF"
 
 
 @dataclass(eq=False, repr=False)
@@ -72,7 +66,7 @@ class RankingDisplay(AxesDisplay):
         average = 0.0 if run is None else np.nanmean(run.coefficient()[0])
         measure = f"score of {type(selector).__name__}" if run is None else f"{run.ranked_by.upper()}, above average"
         return cls(
-            _names(selector, best),
+            selector._names(best),
             selector.scores_[best] - average,
             std_errors=None if errors is None else errors[best],
             measure=measure,
@@ -95,12 +89,12 @@ class RankingDisplay(AxesDisplay):
 
 @dataclass(eq=False, repr=False)
 class ConvergenceDisplay(PanelsDisplay):
-    """C and relative C2 by number of probes: mean and standard deviation over runs, and the C2 expected on any data.
+    """C and relative C2 of a run by number of probes, and the C2 expected on any data.
 
     Parameters
     ----------
-    histories : dict of str to list of dict
-        By name, ``DAF.history_`` of each run; all runs of a name were checked at the same numbers of probes.
+    history : dict of str to sequence of float
+        ``history_`` of a fitted `DAF`.
 
     References
     ----------
@@ -108,30 +102,27 @@ class ConvergenceDisplay(PanelsDisplay):
     1 and 2.
     """
 
-    histories: Histories
+    history: Mapping[str, Any]
 
     @classmethod
-    def from_estimator(cls, daf: Any, *, name: str = "DAF", figure: Figure | None = None) -> ConvergenceDisplay:
+    def from_estimator(cls, daf: Any, *, figure: Figure | None = None) -> ConvergenceDisplay:
         """Draw the run of a fitted DAF."""
-        require_fitted(daf, "history_", remedy=NEEDS_DAF)
+        require_fitted(daf, "history_", remedy="give a fitted DAF")
         n_checks = len(daf.history_["probes"])
         if n_checks < 3:
             raise ValueError(
                 f"C and C2 need at least three checks, and this run of {daf.n_probes_:,} probes had {n_checks}: "
                 f"use more probes or a smaller check_every (now {daf.check_every})"
             )
-        return cls({name: [daf.history_]}).plot(figure)
+        return cls(daf.history_).plot(figure)
 
     def _draw(self, panels: Any) -> None:
         measures = {"order_change": "C (positions)", "relative_change": "C2 / first C2"}
+        probes = self.history["probes"]
         for axes, (measure, label) in zip(panels, measures.items(), strict=True):
-            for color, (name, runs) in zip(COLORS, self.histories.items(), strict=False):
-                values = np.array([run[measure] for run in runs], dtype=np.float64)
-                style = {"color": color, "label": literal(name)}
-                draw_band(axes, runs[0]["probes"], values.mean(axis=0), deviation(values), style)
+            axes.plot(probes, self.history[measure], color=COLORS[0], label="DAF")
             axes.set_ylabel(label)
             draw_grid(axes, log="xy")
-        probes = next(iter(self.histories.values()))[0]["probes"]
         expected = expected_change(len(probes))[1:]
         panels[1].plot(probes[1:], expected, color="0.3", linestyle=":", label="expected on any data")
         panels[1].set_xlabel("number of probes")
@@ -145,7 +136,3 @@ def expected_change(n_checks: int) -> Floats:
     """
     k = np.arange(1, n_checks)
     return np.append(np.nan, np.sqrt(2 * (1 + 1 / k)) / (k + 1))
-
-
-def _names(selector: Any, columns: NDArray[np.int64]) -> list[str]:
-    return [str(name) for name in getattr(selector, "feature_names_in_", np.arange(selector.n_features_in_))[columns]]

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from ..evaluation.sizes import SizeCurve, size_curve, suggested_size
 from ..study import STABILITY, StudyResult, deviation
+from ..validation.parameters import check_parameter
 from .drawing import AxesDisplay, Floats, PanelsDisplay, draw_band, draw_sizes, line_style, literal, require_fitted
 
 if TYPE_CHECKING:
@@ -31,8 +32,8 @@ class StudyDisplay(PanelsDisplay):
         The result of a study.
     classifiers : sequence of str
         Names of the classifiers to show, one panel each.
-    stability : {"cw_rel", "ati", "anhi", "nogueira"} or sequence of these, default="cw_rel"
-        The stability measures to show, one panel each.
+    stability : {"cw_rel", "ati", "anhi", "nogueira"}, default="cw_rel"
+        The stability measure of the last panel.
 
     Examples
     --------
@@ -50,7 +51,7 @@ class StudyDisplay(PanelsDisplay):
     result: StudyResult
     _: KW_ONLY
     classifiers: Sequence[str]
-    stability: str | Sequence[str] = "cw_rel"
+    stability: str = "cw_rel"
 
     @classmethod
     def from_study(
@@ -58,37 +59,31 @@ class StudyDisplay(PanelsDisplay):
         result: StudyResult,
         *,
         classifier: str | None = None,
-        stability: str | Sequence[str] = "cw_rel",
+        stability: str = "cw_rel",
         figure: Figure | None = None,
     ) -> StudyDisplay:
         """Draw a study with one of its classifiers, by default with all."""
+        check_parameter("stability", stability, *STABILITY)
         classifiers = result.classifiers if classifier is None else (_checked_classifier(classifier, result),)
         return cls(result, classifiers=classifiers, stability=stability).plot(figure)
 
-    @property
-    def _measures(self) -> tuple[str, ...]:
-        measures = (self.stability,) if isinstance(self.stability, str) else tuple(self.stability)
-        _require_measures(self.stability, measures)
-        return measures
-
     def _n_panels(self) -> int:
-        return len(self.classifiers) + len(self._measures)
+        return len(self.classifiers) + 1
 
     def _draw(self, panels: Any) -> None:
         result = self.result
-        selects = [not _uses_all_features(result, name) for name in result.selectors]
+        selects = [name in result.selecting for name in result.selectors]
         styles = [line_style(name, k, is_selection=selects[k]) for k, name in enumerate(result.selectors)]
         for axes, classifier in zip(panels, self.classifiers, strict=False):
             accuracy = _accuracy(result, classifier)
             for mean, error, style in zip(accuracy.mean(axis=0), deviation(accuracy), styles, strict=True):
                 draw_band(axes, result.sizes, mean, error, style)
             axes.set_ylabel(f"accuracy, {literal(classifier)}")
-        for axes, measure in zip(panels[len(self.classifiers) :], self._measures, strict=True):
-            for values, style, is_selection in zip(result.stability()[measure], styles, selects, strict=True):
-                if is_selection:
-                    axes.plot(result.sizes, values, **style)
-            axes.set(ylabel=f"stability, {MEASURES[measure]}")
-            axes.set_ylim(top=1.03)
+        for values, style, is_selection in zip(result.stability()[self.stability], styles, selects, strict=True):
+            if is_selection:
+                panels[-1].plot(result.sizes, values, **style)
+        panels[-1].set(ylabel=f"stability, {MEASURES[self.stability]}")
+        panels[-1].set_ylim(top=1.03)
         for axes in panels:
             draw_sizes(axes, result.sizes)
         panels[-1].set_xlabel("number of features")
@@ -187,7 +182,7 @@ class SizeCurveDisplay(AxesDisplay):
             dict(zip(result.selectors, accuracy.mean(axis=0), strict=True)),
             dict(zip(result.selectors, errors, strict=True)),
             measure=f"accuracy, {classifier}",
-            without_selection=[name for name in result.selectors if _uses_all_features(result, name)],
+            without_selection=[name for name in result.selectors if name not in result.selecting],
         ).plot(ax)
 
     def _draw(self, ax: Axes) -> None:
@@ -229,9 +224,7 @@ class StabilityDisplay(AxesDisplay):
         if len(result.trials) < 2:
             raise ValueError("stability needs at least two trials, and this study has one: run more trials")
         selections = {
-            name: {int(size): result.subsets(name, size) for size in result.sizes}
-            for name in result.selectors
-            if not _uses_all_features(result, name)
+            name: {int(size): result.subsets(name, size) for size in result.sizes} for name in result.selecting
         }
         return cls.from_selections(selections, result.n_features, stability=stability, ax=ax)
 
@@ -248,7 +241,7 @@ class StabilityDisplay(AxesDisplay):
 
         Subsets are lists of column numbers, or masks, as in `probewise.stability`.
         """
-        _require_measures(stability, [stability])
+        check_parameter("stability", stability, *STABILITY)
         if not selections:
             raise ValueError("selections is empty: give at least one")
         measure = STABILITY[stability]
@@ -271,16 +264,6 @@ def _checked_classifier(classifier: str, result: StudyResult) -> str:
     return result.classifiers[result.index_of("classifier", classifier, result.classifiers)]
 
 
-def _require_measures(stability: str | Sequence[str], measures: Sequence[str]) -> None:
-    if not measures or not all(measure in STABILITY for measure in measures):
-        raise ValueError(f"stability={stability!r} must be one of {', '.join(STABILITY)}")
-
-
 def _accuracy(result: StudyResult, classifier: str) -> Floats:
     """Accuracy with one classifier: array (trials, selectors, sizes)."""
     return result.accuracy[:, :, result.classifiers.index(classifier)]
-
-
-def _uses_all_features(result: StudyResult, name: str) -> bool:
-    """Whether the method used all features at every size, so that its stability means nothing."""
-    return all(len(subset) == result.n_features for size in result.sizes for subset in result.subsets(name, size))

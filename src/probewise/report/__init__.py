@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from importlib import import_module
+from importlib.util import find_spec
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from .html import render_html as render_html
-    from .markdown import render_markdown as render_markdown
-    from .summary import render_json as render_json
-    from .summary import require_report_path as require_report_path
-    from .summary import save as save
-    from .summary import summarize as summarize
+from .._selector import frame_library
+from ..validation.parameters import check_parameter
+from .findings import findings_of_selector
+from .html import InlinePage, render_html
+from .markdown import render_markdown
+from .ranking_table import discoveries_of, ranking_columns
+from .summary import render_json, require_report_path, save, summarize
 
 __all__ = [
     "render_html",
@@ -26,15 +27,7 @@ __all__ = [
     "to_frame",
     "write_report",
 ]
-
-_MODULES = {"render_html": "html", "render_markdown": "markdown"}
-_MODULES |= dict.fromkeys(("render_json", "require_report_path", "save", "summarize"), "summary")
-
-
-def __getattr__(name: str) -> Any:
-    if name in _MODULES:
-        return getattr(import_module(f".{_MODULES[name]}", __name__), name)
-    raise AttributeError(f"module 'probewise.report' has no attribute {name!r}")
+LIBRARIES = ("pandas", "polars")
 
 
 def write_report(selector: Any, path: str | PathLike[str], X: Any = None, y: Any = None, **options: Any) -> Path:
@@ -56,16 +49,13 @@ def write_report(selector: Any, path: str | PathLike[str], X: Any = None, y: Any
         raise TypeError(
             f"path is of type {type(path).__name__}: give a file name, write_report(selector, 'report.html')"
         )
-    summary = import_module(".summary", __name__)
-    path = summary.require_report_path(path)
-    written: Path = summary.save(summary.summarize(selector, X, y, **options), path)
-    return written
+    path = require_report_path(path)
+    return save(summarize(selector, X, y, **options), path)
 
 
 def show_report(selector: Any, X: Any = None, y: Any = None, **options: Any) -> Any:
     """The report of a fitted selector as an object that a notebook displays; arguments as in `write_report`."""
-    html = import_module(".html", __name__)
-    return html.InlinePage(html.render_html(__getattr__("summarize")(selector, X, y, **options)))
+    return InlinePage(render_html(summarize(selector, X, y, **options)))
 
 
 def to_frame(selector: Any, backend: str | None = None, *, inference: bool = True) -> Any:
@@ -89,4 +79,13 @@ def to_frame(selector: Any, backend: str | None = None, *, inference: bool = Tru
         in the top), which describe other random probes of the same rows. ``related``, ``needed`` and their q-values
         say whether the feature is related to the target and needed given the others (`probewise.inference`).
     """
-    return import_module(".ranking_table", __name__).frame_of(selector, backend, inference=inference)
+    findings = findings_of_selector(selector)
+    check_parameter("backend", backend, *LIBRARIES, None)
+    backend = backend or frame_library(selector)
+    installed = [name for name in LIBRARIES if backend in (None, name) and find_spec(name) is not None]
+    if not installed:
+        needed = backend or "pandas or polars"
+        raise ImportError(f"a data frame needs {needed}: pip install {backend or 'polars'}")
+    columns = ranking_columns(findings, discoveries_of(selector) if inference else {}, certainty=True)
+    columns["selected"] = selector.support_[findings.order]
+    return import_module(installed[0]).DataFrame({"feature": columns["feature"], **columns})

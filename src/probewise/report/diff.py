@@ -54,7 +54,7 @@ def compare_runs(first: str | PathLike[str], second: str | PathLike[str], *, top
     scored = np.isfinite(runs[0].scores[columns[0]]) & np.isfinite(runs[1].scores[columns[1]])
     correlation = spearmanr(ranks[0][scored], ranks[1][scored]).statistic if scored.sum() > 2 else np.nan
     settings = [{"method": run.method, **ledger.settings} for run, ledger in zip(runs, ledgers, strict=True)]
-    n_shared = len(ranks[0])
+    names, n_shared = runs[0].names_of(columns[0]), len(ranks[0])
     return {
         "settings": _different_settings(*settings),
         "features": n_shared,
@@ -70,7 +70,10 @@ def compare_runs(first: str | PathLike[str], second: str | PathLike[str], *, top
         "rank_correlation": float(correlation) if np.isfinite(correlation) else None,
         "J": [_statistics_of_J(ledger) for ledger in ledgers],
         "same_results": _n_same_results(*ledgers),
-        "top": _top(runs[0].names_of(columns[0]), ranks[0], ranks[1], top),
+        "top": [
+            {"feature": names[feature], "first": int(ranks[0][feature]), "second": int(ranks[1][feature])}
+            for feature in np.lexsort((ranks[0] + ranks[1], np.minimum(*ranks)))[:top].tolist()
+        ],
     }
 
 
@@ -112,9 +115,3 @@ def _n_same_results(first: Ledger, second: Ledger) -> int:
     n_common = min(first.n_probes, second.n_probes)
     differ = np.flatnonzero(first.values(0, n_common) != second.values(0, n_common))
     return int(differ[0]) if len(differ) else n_common
-
-
-def _top(names: list[str], first: NDArray[np.int64], second: NDArray[np.int64], top: int) -> list[dict[str, Any]]:
-    """The top features of either run, by the better of their two ranks, with both ranks."""
-    order = np.lexsort((first + second, np.minimum(first, second)))[:top]
-    return [{"feature": names[k], "first": int(first[k]), "second": int(second[k])} for k in order.tolist()]

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from .._selector import discoveries_of_units, pairs_of_units
-from ..engine.units import UnitTable, unit_table
+from ..engine.units import unit_table
 from ..inference import Discoveries
 from ..inference.interactions import MAX_PRODUCTS
 from .findings import Data, Findings
@@ -28,7 +29,8 @@ def inference(findings: Findings, data: Data | None, fdr: float | None) -> dict[
     """Which features are related to the target and which are needed given the others, tested on the data of the run."""
     tests = {name: _tested(test, findings, data, fdr) for name, test in TESTS.items()}
     if data is not None and "adjust" in data.fit_arguments and fdr is not None:
-        tests["unadjusted"] = _unadjusted(findings, data).at(fdr)
+        without = {name: values for name, values in data.fit_arguments.items() if name != "adjust"}
+        tests["unadjusted"] = _tested_on("associated", findings, data, **without).at(fdr)
     clusters = [findings.names_of(cluster) for cluster in named_clusters(tests)]
     return {
         "tests": tests,
@@ -74,35 +76,25 @@ def _points(data: Data, pairs: Any) -> dict[str, Any]:
     return {"classes": classes, "class_of": codes[rows].tolist(), "values": values}
 
 
-def _unadjusted(findings: Findings, data: Data) -> Discoveries:
-    """The test of association without the covariates."""
-    table, is_classification = _given_table(findings, data)
-    assert findings.run is not None
-    of_rows = {name: values for name, values in data.fit_arguments.items() if name != "adjust"}
-    return discoveries_of_units("associated", table, data.y, is_classification, findings.run, **of_rows)
-
-
 def _tested(test: str, findings: Findings, data: Data | None, fdr: float | None) -> Any:
     """The discoveries of a test, or the pairs of "pairs": on the data of the selector, or on the given data."""
-    run, selector = findings.run, findings.selector
+    selector = findings.selector
     if fdr is None:
         raise Unavailable("the tests of features were switched off")
-    assert run is not None
     is_known = selector is not None and test in selector._tests
     if selector is not None and (is_known or getattr(selector, "_data", None) is not None):
         return selector.interactions(fdr) if test == "pairs" else selector._tested(test).at(fdr)
-    table, is_classification = _given_table(findings, data)
-    assert data is not None
-    if test == "pairs":
-        return pairs_of_units(table, data.y, is_classification, run, fdr, **data.fit_arguments)
-    return discoveries_of_units(test, table, data.y, is_classification, run, **data.fit_arguments).at(fdr)
-
-
-def _given_table(findings: Findings, data: Data | None) -> tuple[UnitTable, bool | None]:
-    """The columns of the units in the given data, and whether the target has classes."""
     if data is None:
         raise Unavailable("features are tested on the data of the run, which were not given")
+    if test == "pairs":
+        return _tested_on(test, findings, data, fdr=fdr, **data.fit_arguments)
+    return _tested_on(test, findings, data, **data.fit_arguments).at(fdr)
+
+
+def _tested_on(test: str, findings: Findings, data: Data, **options: Any) -> Any:
+    """The test on the given data, with the options of `discoveries_of_units` or, for "pairs", of `pairs_of_units`."""
     assert findings.run is not None
     is_categorical = np.isin(np.arange(data.X.shape[1]), findings.categorical)
     table = unit_table(data.X, findings.run.units, categorical=is_categorical)
-    return table, None if data.target is None else data.is_classification
+    work: Any = pairs_of_units if test == "pairs" else partial(discoveries_of_units, test)
+    return work(table, data.y, None if data.target is None else data.is_classification, findings.run, **options)

@@ -90,12 +90,12 @@ class Findings:
             return None
         return shlex.join(["probewise", *self.run.settings.command])
 
-    def names_of(self, columns: NDArray[Any]) -> list[str]:
-        return [self.names[column] for column in columns.tolist()]
+    def names_of(self, columns: Any) -> list[str]:
+        return [self.names[column] for column in columns]
 
 
-def findings_of_selector(selector: Selector) -> Findings:
-    """Findings of a fitted selector."""
+def findings_of_selector(selector: Selector, names: Sequence[str] | None = None) -> Findings:
+    """Findings of a fitted selector; ``names`` are the names of the features if ``fit`` saw none."""
     check_is_fitted(selector, "ranking_")
     parameters = selector.get_params(deep=False)
     run = getattr(selector, "run_", None)
@@ -106,7 +106,7 @@ def findings_of_selector(selector: Selector) -> Findings:
         score_name="score" if coefficient is None else coefficient.upper(),
         scores=np.asarray(selector.scores_, dtype=np.float64),
         ranking=np.asarray(selector.ranking_),
-        names=checked_names(getattr(selector, "feature_names_in_", None), len(selector.scores_)),
+        names=checked_names(getattr(selector, "feature_names_in_", names), len(selector.scores_)),
         std_errors=getattr(selector, "std_errors_", None),
         parameters={name: _as_json(value) for name, value in parameters.items() if name not in NO_EFFECT},
         seed=int(seed) if isinstance(seed, int | np.integer) else None,

@@ -14,14 +14,15 @@ from pathlib import Path
 from typing import Any
 
 from ..display import span
+from .findings import findings_of_selector
 from .ranking_table import (
     DECIMALS,
     INTERVAL_ENDS,
     LABELS,
-    columns_of_selector,
     decimals_of,
     direction_in_words,
     display_columns,
+    ranking_columns,
     typeset_cell,
 )
 from .sentences import (
@@ -42,7 +43,7 @@ from .sentences import (
 TEMPLATES = Path(__file__).parent / "templates"
 SCRIPTS = ("charts.js", "plots.js", "table.js", "page.js")
 N_ROWS, N_DRAWN, N_DIRECTIONS, N_TOP_FEATURES = 25, 30, 200, 10
-DRAWN_SECTIONS = (*("values", "sizes", "survival", "convergence", "univariate", "redundancy", "interactions", "study"),)
+DRAWN_SECTIONS = ["values", "sizes", "survival", "convergence", "univariate", "redundancy", "interactions", "study"]
 FIRST_COLUMNS = (
     *("rank", "feature", "score", "above_average", "std_error", "related", "needed", "higher_in", "lower_in"),
     *("difference", "fold_change", "correlation", "hazard_ratio"),
@@ -73,7 +74,8 @@ def render_html(summary: dict[str, Any]) -> str:
         summary,
         style=unescaped(_template("report.css")),
         script=unescaped(script),
-        script_hash=_content_hash(script),
+        # for the content security policy: only this script may run, whatever a feature is called
+        script_hash="sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         embedded=unescaped(_embedded_json(summary)),
         direction=partial(direction_in_words, columns),
         decimals=decimals_of(columns),
@@ -109,11 +111,6 @@ def _shown_columns(labels: dict[str, str]) -> dict[str, str]:
     if "rank_low" in shown:
         shown["rank_low"] = "rank (95% CI)"
     return shown
-
-
-def _content_hash(script: str) -> str:
-    """Hash for the content security policy: only this script may run, whatever a feature is called."""
-    return "sha256-" + base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
 
 
 def _embedded_json(summary: dict[str, Any]) -> str:
@@ -166,9 +163,9 @@ class InlinePage:
         return f'<iframe {frame} srcdoc="{escape(self.html)}"></iframe>'
 
 
-def top_features_table(selector: Any, names: list[str]) -> str:
+def top_features_table(selector: Any) -> str:
     """HTML table of the best features with their scores and, where known, standard errors."""
-    ranking = display_columns(columns_of_selector(selector, names))
+    ranking = display_columns(ranking_columns(findings_of_selector(selector), {}))
     columns = {name: ranking[name][:N_TOP_FEATURES] for name in NOTEBOOK_COLUMNS if name in ranking}
     columns["feature"] = [one_line(name) for name in columns["feature"]]
     decimals = decimals_of(columns)
@@ -178,5 +175,5 @@ def top_features_table(selector: Any, names: list[str]) -> str:
         cells = [escape(typeset_cell(name, value, decimals)) for name, value in zip(columns, values, strict=True)]
         rest = "".join(f"<td>{text}</td>" for text in cells[2:])
         rows.append(f'<tr><td>{cells[0]}</td><th scope="row">{cells[1]}</th>{rest}</tr>')
-    caption = f"Top {len(rows)} of {len(names):,} features"
+    caption = f"Top {len(rows)} of {len(ranking['feature']):,} features"
     return f"<table><caption>{caption}</caption><thead><tr>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"

@@ -187,8 +187,9 @@ def _univariate(summary: dict[str, Any]) -> list[str]:
     part = summary["univariate"]
     shared = ", ".join(f"{name.upper()} {number(amount)}" for name, amount in part["shared"].items())
     missed, univariate_only = (", ".join(part[kind]) or "none" for kind in ("missed", "univariate_only"))
-    words = f"Of the top {part['top']} here, also in the top {part['top']} of univariate rankings: {shared}."
-    words += f" High here, low in univariate rankings: {missed}. The other way round: {univariate_only}."
+    top = f"the top {part['top']}"
+    words = f"Number of features in {top} that are also in {top} of a univariate ranking: {shared}."
+    words += f" Ranked high here and low in univariate rankings: {missed}. The reverse: {univariate_only}."
     return ["### Comparison with univariate rankings", text(words)]
 
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from importlib import import_module
-from importlib.util import find_spec
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,18 +11,17 @@ from numpy.typing import NDArray
 from scipy.special import gammaln, ndtri
 from scipy.stats import rankdata
 from sklearn.utils import gen_batches
-from sklearn.utils.validation import check_is_fitted
 
-from .._selector import DEFAULT_FDR, frame_library
+from .._selector import DEFAULT_FDR
 from ..criteria.base import Target
 from ..evaluation.survival import hazard_ratios
 from ..inference import Discoveries
 from ..stopping import as_rule
 from ..validation.errors import ParameterError
-from ..validation.parameters import check_parameter
 
 if TYPE_CHECKING:
     from ..engine.run import Run
+    from .findings import Findings
 
 Floats = NDArray[np.float64]
 Columns = NDArray[np.int64]
@@ -35,7 +32,6 @@ BATCH_CELLS = 4_000_000
 N_HAZARDS = 200  # best features that have a Cox model each
 INTENSITY_RANGE = 50.0  # intensities and counts span more than this, their logarithms less
 Z_95 = float(ndtri(0.975))
-LIBRARIES = ("pandas", "polars")
 EFFECTS = ("difference", "correlation", "hazard_ratio")
 INTERVAL_ENDS = tuple(f"{name}_{end}" for name in EFFECTS for end in ("low", "high"))
 DECIMALS = {
@@ -78,75 +74,36 @@ LABELS = {
 }
 
 
-def columns_of_selector(
-    selector: Any, names: Sequence[str], *, certainty: bool = False, tests: Mapping[str, Discoveries] | None = None
-) -> dict[str, Any]:
-    """Columns of the ranking of a fitted selector, as in `ranking_columns`.
+def ranking_columns(findings: Findings, tests: Mapping[str, Discoveries], *, certainty: bool = False) -> dict[str, Any]:
+    """Columns of a ranking, best feature first, with the keys of `LABELS`; columns that are not known are left out.
 
-    ``certainty=True`` adds rank intervals and the probability of being in the top for a `DAF`, which takes a while for
-    many features. ``tests`` are the tests to show, from `discoveries_of`.
+    ``tests`` are the tests to show, from `discoveries_of`. ``certainty=True`` adds rank intervals and the probability
+    of being in the top for a `DAF`, which takes a while for many features.
     """
-    run = getattr(selector, "run_", None)
-    columns = ranking_columns(
-        selector.ranking_,
-        selector.scores_,
-        names,
-        std_errors=getattr(selector, "std_errors_", None),
-        run=run,
-        top=top_size(run, getattr(selector, "stop", None)) if certainty and run is not None else None,
-        tests=tests,
-    )
-    if run is not None and isinstance(selector.n_features_to_select, str):
-        columns["selected"] = selector.support_[np.argsort(selector.ranking_, kind="stable")]
-    return in_label_order(columns)
-
-
-def frame_of(selector: Any, backend: str | None, *, inference: bool) -> Any:
-    """The ranking as a data frame of this library; None: the library of ``set_output``, else an installed one."""
-    check_is_fitted(selector, "ranking_")
-    check_parameter("backend", backend, *LIBRARIES, None)
-    backend = backend or frame_library(selector)
-    installed = [name for name in LIBRARIES if backend in (None, name) and find_spec(name) is not None]
-    if not installed:
-        needed = backend or "pandas or polars"
-        raise ImportError(f"a data frame needs {needed}: pip install {backend or 'polars'}")
-    names, tests = selector._names(np.arange(len(selector.ranking_))), discoveries_of(selector) if inference else {}
-    columns = columns_of_selector(selector, names, certainty=True, tests=tests)
-    columns["selected"] = selector.support_[np.argsort(selector.ranking_, kind="stable")]
-    return import_module(installed[0]).DataFrame({"feature": columns["feature"], **columns})
-
-
-def ranking_columns(
-    ranking: NDArray[np.int64],
-    scores: NDArray[np.float64],
-    names: Sequence[str],
-    *,
-    std_errors: NDArray[np.float64] | None = None,
-    run: Run | None = None,
-    top: int | None = None,
-    tests: Mapping[str, Discoveries] | None = None,
-) -> dict[str, Any]:
-    """Columns of a ranking, best feature first, with the keys of `LABELS`; columns that are not known are left out."""
-    order = np.argsort(ranking, kind="stable")
+    order, names, scores, run = findings.order, findings.names, findings.scores, findings.run
+    selector: Any = findings.selector
     values: dict[str, Any] = {"score": scores}
-    if std_errors is not None:  # a dropped feature has no score and thus no error
-        values["std_error"] = np.where(np.isnan(scores), np.nan, std_errors)
-    columns: dict[str, Any] = {"rank": ranking[order], "feature": [names[column] for column in order.tolist()]}
-    for name, found in (tests or {}).items():
+    if findings.std_errors is not None:  # a dropped feature has no score and thus no error
+        values["std_error"] = np.where(np.isnan(scores), np.nan, findings.std_errors)
+    columns: dict[str, Any] = {"rank": findings.ranking[order], "feature": findings.names_of(order)}
+    for name, found in tests.items():
         values |= {name: found.mask, f"q_{name}": found.q_values}
-    if (representative := representatives(tests or {})) is not None:
-        columns["cluster"] = [names[column] if column >= 0 else None for column in representative[order].tolist()]
+    if clusters := named_clusters(tests):
+        represented_by = {column: names[cluster[0]] for cluster in clusters for column in cluster.tolist()}
+        columns["cluster"] = [represented_by.get(column) for column in order.tolist()]
     if run is not None:
         coefficients = run.coefficient()[0]
         values |= {
             "above_average": scores - np.nanmean(coefficients) if np.isfinite(scores).any() else None,
             "probed": run.feature_tally.counts,
         }
+        if isinstance(getattr(selector, "n_features_to_select", None), str):
+            values["selected"] = selector.support_
         if run.in_rounds:
             columns["dropped_in_round"] = [number or None for number in run.dropped_in_round()[order].tolist()]
-        elif top is not None:
-            columns |= _certainty_columns(run, ranking, top)
-    return columns | {name: column[order] for name, column in values.items() if column is not None}
+        elif certainty and findings.top is not None:
+            columns |= _certainty_columns(run, findings.ranking, findings.top)
+    return in_label_order(columns | {name: column[order] for name, column in values.items() if column is not None})
 
 
 def discoveries_of(selector: Any, fdr: float = DEFAULT_FDR) -> dict[str, Discoveries]:
@@ -163,17 +120,6 @@ def named_clusters(tests: Mapping[str, Discoveries]) -> list[Columns]:
     """Clusters of similar features of which one is needed; the first feature represents the cluster."""
     needed = tests.get("needed")
     return [] if needed is None else [cluster for cluster in needed.clusters if needed.mask[cluster[0]]]
-
-
-def representatives(tests: Mapping[str, Discoveries]) -> Columns | None:
-    """The column that represents the cluster of each feature, -1 without a cluster; None where there is no cluster."""
-    clusters = named_clusters(tests)
-    if not clusters:
-        return None
-    out = np.full(len(tests["needed"].q_values), -1)
-    for cluster in clusters:
-        out[cluster] = cluster[0]
-    return out
 
 
 def display_columns(columns: dict[str, Any]) -> dict[str, Any]:
@@ -250,63 +196,39 @@ def direction_columns(X: Any, target: Target, order: Columns, categorical: Colum
         del columns["lower_in"]
     if "fold_change" in columns and not np.isfinite(columns["fold_change"]).any():
         del columns["fold_change"]
+    labels = [*map(str, () if target.classes is None else target.classes), None]  # code -1: no class
     return {
-        name: _class_labels(column, target) if column.dtype.kind == "i" else column.round(6)
+        name: [labels[code] for code in column.tolist()] if column.dtype.kind == "i" else column.round(6)
         for name, column in columns.items()
     }
 
 
-def direction_of_selector(selector: Any, X: Any, y: Any) -> dict[str, Any]:
-    """`direction_columns` for a fitted selector and the data it was fitted to."""
-    run = getattr(selector, "run_", None)
-    categorical = None if run is None else run.settings.categorical
-    order = np.argsort(selector.ranking_, kind="stable")
-    numbers, target = selector._numbers_of(X), target_of_selector(selector, y)
-    return direction_columns(numbers, target, order, np.empty(0, np.int64) if categorical is None else categorical)
-
-
-def target_of_selector(selector: Any, y: Any) -> Target:
-    """y as classes or numbers, as the fitted selector read it."""
-    return Target.of(y, getattr(getattr(selector, "criterion_", None), "task", "auto"))
-
-
 def direction_in_words(columns: dict[str, Any], row: int, shorten: Callable[[str], str] = str) -> str:
     """Direction of the effect in this row of the ranking as text; "" if it is not known."""
-
-    def value_of(name: str) -> Any:
-        value = columns[name][row] if name in columns else None
-        return None if value is None or value != value else value
+    known = {name: column[row] for name, column in columns.items() if column[row] is not None}
+    known = {name: value for name, value in known.items() if value == value}
 
     def with_interval(name: str) -> str:
-        low, high = value_of(f"{name}_low"), value_of(f"{name}_high")
-        interval = "" if low is None or high is None else f" ({low:.2f} to {high:.2f})"
-        return f"{value_of(name):.2f}{interval}".replace("-", "−")
+        ends = [known[end] for end in (f"{name}_low", f"{name}_high") if end in known]
+        interval = f" ({ends[0]:.2f} to {ends[1]:.2f})" if len(ends) == 2 else ""
+        return f"{known[name]:.2f}{interval}".replace("-", "−")
 
     def direction(name: str, none: float, above: str, below: str) -> str:
-        low, high = value_of(f"{name}_low"), value_of(f"{name}_high")
-        is_clear = low is None or high is None or not low <= none <= high
-        return (above if value_of(name) > none else below) if is_clear else "no clear direction"
+        is_unclear = known.get(f"{name}_low", np.inf) <= none <= known.get(f"{name}_high", -np.inf)
+        return "no clear direction" if is_unclear else above if known[name] > none else below
 
-    if value_of("correlation") is not None:
+    if "correlation" in known:
         words = direction("correlation", 0.0, "increases with the target", "decreases with the target")
         return f"{words}, correlation {with_interval('correlation')}"
-    if value_of("hazard_ratio") is not None:
+    if "hazard_ratio" in known:
         words = direction("hazard_ratio", 1.0, "higher is worse", "higher is better")
         return f"{words}, hazard ratio {with_interval('hazard_ratio')} per standard deviation"
-    if value_of("higher_in") is None:
+    if "higher_in" not in known:
         return ""
-    words = f"higher in {shorten(value_of('higher_in'))}"
-    if value_of("lower_in"):
-        words += f" than in {shorten(value_of('lower_in'))}"
-    if value_of("difference") is not None:
-        words += f" by {with_interval('difference')} standard deviations"
-    return words + (f", {value_of('fold_change'):.2f}-fold" if value_of("fold_change") is not None else "")
-
-
-def _class_labels(codes: Columns, target: Target) -> list[str | None]:
-    assert target.classes is not None
-    labels = [*map(str, target.classes), None]
-    return [labels[code] for code in codes.tolist()]
+    words = f"higher in {shorten(known['higher_in'])}"
+    words += f" than in {shorten(known['lower_in'])}" if "lower_in" in known else ""
+    words += f" by {with_interval('difference')} standard deviations" if "difference" in known else ""
+    return words + (f", {known['fold_change']:.2f}-fold" if "fold_change" in known else "")
 
 
 def _compare_classes(values: Floats, target: Target) -> dict[str, NDArray[Any]]:

@@ -247,7 +247,7 @@ def held_out(findings: Findings, curve: size_curve.SizeCurve | None, data: Data 
 
 
 def predictions(found: HeldOutPredictions | None) -> dict[str, Any] | None:
-    """AUC, recall and confusion of held-out predictions, or their RMSE in units of y; for one target without times."""
+    """AUC, recall and confusion of held-out predictions, or their RMSE in units of y; None for times and several y."""
     if found is None or found.target.survival is not None or found.target.n_targets > 1:
         return None
     target = found.target

@@ -118,9 +118,11 @@ def pair_sentence(pair: dict[str, Any]) -> str:
 
 def inference_words(summary: dict[str, Any]) -> str:
     """`inference_sentence` for the tests of a summary, with what it assumes; "" without tests."""
-    tests, target = summary["inference"], target_in_words(summary)
+    tests, target = summary["inference"], one_line(summary["header"]["target"] or "the target")
     if tests is None:
         return ""
+    if summary["adjustment"] is not None:
+        target += f" beyond {_covariates(summary['adjustment'])}"
     n_clusters = len(tests["clusters"])
     words = inference_sentence(tests["n_related"], tests["n_needed"], tests["fdr"], target, n_clusters=n_clusters)
     return with_assumption(words, summary["warnings"])
@@ -131,12 +133,6 @@ def with_assumption(sentence: str, warnings: Sequence[str]) -> str:
     if not any(sign in warning for warning in warnings for sign in (REPLICATES, TIME_ORDER)):
         return sentence
     return f"Assuming independent samples, {sentence[0].lower()}{sentence[1:]}"
-
-
-def target_in_words(summary: dict[str, Any]) -> str:
-    """The target, with "beyond" the covariates, if there are any."""
-    target, adjustment = one_line(summary["header"]["target"] or "the target"), summary["adjustment"]
-    return target if adjustment is None else f"{target} beyond {_covariates(adjustment)}"
 
 
 def _covariates(adjustment: dict[str, Any]) -> str:
@@ -164,7 +160,7 @@ def adjustment_sentence(summary: dict[str, Any]) -> str:
 def survival_sentence(found: dict[str, Any]) -> str:
     """The hazard ratio of the two halves by predicted risk."""
     if found["hazard_ratio"] is None:
-        return "One half by predicted risk has no event, so that the halves have no hazard ratio."
+        return "One of the two halves by predicted risk has no event, so their hazard ratio is not known."
     ratio, low, high = (number(value, 2) for value in found["hazard_ratio"])
     return (
         f"On held-out samples, the hazard of the half with the higher predicted risk is {ratio} times ({low} to "

@@ -58,12 +58,7 @@ def findings_of_study(result: StudyResult, settings: dict[str, Any], version: st
 def best_method(result: StudyResult) -> str:
     """The method with the highest mean accuracy among those that select features."""
     means = dict(zip(result.selectors, result.accuracy.mean(axis=(0, 2, 3)).tolist(), strict=True))
-    return max(_selecting(result) or result.selectors, key=lambda name: means[name])
-
-
-def _selecting(result: StudyResult) -> list[str]:
-    """The methods that select features; the others use all features."""
-    return [name for name in result.selectors if any(record["selectors"][name]["subsets"] for record in result.records)]
+    return max(result.selecting or result.selectors, key=lambda name: means[name])
 
 
 def selected_shares(result: StudyResult, method: str) -> Floats:
@@ -80,7 +75,7 @@ def shares_of_other_methods(result: StudyResult) -> dict[str, tuple[str, Floats]
     best = best_method(result)
     return {
         f"share_{index}": (f"share, {name}", selected_shares(result, name).mean(axis=0))
-        for index, name in enumerate(_selecting(result))
+        for index, name in enumerate(result.selecting)
         if name != best
     }
 
@@ -178,7 +173,7 @@ def _on_accuracy(selectors: Sequence[str], means: Floats, significant: list[tupl
 def _on_stability(result: StudyResult, values: Floats) -> str:
     if len(result.trials) < 2:
         return "Stability needs at least two splits."
-    rows = {name: values[result.selectors.index(name)] for name in _selecting(result)}
+    rows = {name: values[result.selectors.index(name)] for name in result.selecting}
     means = {name: np.nanmean(row) for name, row in rows.items() if np.isfinite(row).any()}
     if not means:
         return "No method selects features."

@@ -149,7 +149,6 @@ def summarize(
         "header": _header(findings, source, target),
         **computed,
         "warnings": list(getattr(findings.selector, "notes_", ())),
-        "leakage": _leaking_features(findings, data),
         "study": None,
         "features": None if findings.run is None else _features(findings, findings.run),
         "run": _run(findings),
@@ -220,6 +219,8 @@ def _computed_sections(
     found = None if is_study else compute("predictions", sections.held_out, curve, data)
     target = None if data is None else data.target
     survival = None if target is None or found is None else target.survival
+    n_targets = 0 if target is None else target.n_targets
+    is_adjusted = data is not None and "adjust" in data.fit_arguments
     tests = compute("inference", discoveries.inference, data, fdr) if has_run else None
     related = None if tests is None else tests["tests"]["related"]
     shape = {"rows": None if findings.shape is None else findings.shape[0], "features": len(findings.names)}
@@ -232,19 +233,16 @@ def _computed_sections(
         "sizes": None if is_study else compute("sizes", sections.score_by_size, curve, data),
         "predictions": sections.predictions(found),
         "survival": None if found is None or survival is None else outcomes.survival(found, survival),
-        "adjustment": compute("adjustment", outcomes.adjustment, data, nested) if _is_adjusted(data) else None,
-        "several": None
-        if data is None or target is None or target.n_targets == 1
-        else outcomes.several(findings, data, found),
+        "adjustment": compute("adjustment", outcomes.adjustment, data, nested) if is_adjusted else None,
+        "several": None if data is None or n_targets < 2 else outcomes.several(findings, data, found),
         "selection": None if is_study else compute("selection", sections.selection, data, needs_data=True),
         "convergence": compute("convergence", sections.convergence) if has_run else None,
         "univariate": compute("univariate", sections.univariate, data, needs_data=True),
         "redundancy": compute("redundancy", sections.redundancy, data, needs_data=True),
+        "leakage": None
+        if data is None or target is None or is_study
+        else findings.names_of(leaking_columns(data.X, target, findings.order)),
     }, omitted
-
-
-def _is_adjusted(data: Data | None) -> bool:
-    return data is not None and "adjust" in data.fit_arguments
 
 
 def _header(findings: Findings, source: str | None, target: str | None) -> dict[str, Any]:
@@ -264,12 +262,6 @@ def _header(findings: Findings, source: str | None, target: str | None) -> dict[
     }
 
 
-def _leaking_features(findings: Findings, data: Data | None) -> list[str] | None:
-    if data is None or data.target is None or findings.study is not None:
-        return None
-    return [findings.names[column] for column in leaking_columns(data.X, data.target, findings.order)]
-
-
 def _ranking(
     findings: Findings,
     data: Data | None,
@@ -278,16 +270,7 @@ def _ranking(
     frequencies: NDArray[np.float64] | None,
 ) -> dict[str, Any]:
     """The whole ranking as columns, best feature first, and the labels of the columns."""
-    order = findings.order
-    columns = ranking_columns(
-        findings.ranking,
-        findings.scores,
-        findings.names,
-        std_errors=findings.std_errors,
-        run=findings.run,
-        top=findings.top,
-        tests=tests,
-    )
+    order, columns = findings.order, ranking_columns(findings, tests, certainty=True)
     score = "score" if findings.coefficient == "regression" else findings.score_name
     labels = LABELS | {"score": findings.score_name, "above_average": f"{score}, above average"}
     labels["in_top"] = LABELS["in_top"].format(top=findings.top)

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.base import BaseEstimator
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import RidgeClassifier
@@ -22,8 +23,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
-from sklearn.utils import check_array, check_consistent_length
-from sklearn.utils.validation import column_or_1d
 
 from .. import __version__
 from ..criteria.base import kind_of_target
@@ -31,8 +30,8 @@ from ..evaluation.sizes import spaced_sizes
 from ..executors import ClusterError, Map, executor
 from ..progress import live_line
 from ..validation.errors import ParameterError, warn
-from ..validation.parameters import check_parameter, is_whole, plain_labels, random_of, seed_of, whole_number
-from ..validation.tables import canonical, explained, require_plain
+from ..validation.parameters import check_parameter, is_whole, random_of, seed_of, whole_number
+from ..validation.tables import validated
 from .result import STABILITY, StudyResult, corrected_t_test, deviation, holm
 from .trial_ledger import NotWrittenError, Record, StudyError, TrialLedger, is_trial_ledger
 from .trials import Indices, Trials, WorkerWarnings, select, split_rows
@@ -214,16 +213,10 @@ class Study:
 
 def _checked_data(X: Any, y: Any) -> tuple[Any, NDArray[Any], list[str] | None]:
     """X as an array or CSR matrix, y, and the names of the columns if they have any."""
-    require_plain(X, y)
     names = [str(name) for name in X.columns] if hasattr(X, "columns") else None
-    with explained(X):
-        X = check_array(X, accept_sparse="csr", dtype="numeric", ensure_all_finite=False)
-        X = X.astype(np.float64) if X.dtype.kind == "O" else X
-    X = canonical(X) if hasattr(X, "indptr") else X
     if y is None:
         raise ValueError("y is None: a study compares accuracy and needs one class label per sample")
-    y = column_or_1d(plain_labels(y), warn=True)
-    check_consistent_length(X, y)
+    X, y = validated(BaseEstimator(), X, y, accept_sparse="csr", dtype="numeric", ensure_all_finite=False)
     kind = kind_of_target(y)
     if kind not in ("binary", "multiclass"):
         raise ValueError(f"y is {kind}: a study compares accuracy and needs one class label per sample")

@@ -80,6 +80,12 @@ class StudyResult:
             f"classifiers={list(self.classifiers)}, sizes={self.sizes.tolist()})"
         )
 
+    @property
+    def selecting(self) -> list[str]:
+        """The methods that select features; the others use all features at every size."""
+        by_trial = [record["selectors"] for record in self.records]
+        return [name for name in self.selectors if any(outcomes[name]["subsets"] for outcomes in by_trial)]
+
     @cached_property
     def trials(self) -> Indices:
         return np.array([record["trial"] for record in self.records], dtype=np.int64)
