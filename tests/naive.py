@@ -52,7 +52,7 @@ def daf2(subsets, values, n_features, min_probes=30):
     return daf0(subsets, scaled, n_features)
 
 
-def centred(subsets, values, least=20):
+def centered(subsets, values, least=20):
     """J less its mean at the probe's size; sizes share a mean by twenties of probes, counted from the smallest size."""
     counts = {d: sum(len(subset) == d for subset in subsets) for d in {len(subset) for subset in subsets}}
     group = {d: sum(counts[other] for other in counts if other < d) // least for d in counts}
@@ -65,13 +65,13 @@ def centred(subsets, values, least=20):
 
 def daf0_centered(subsets, values, n_features):
     """DAF0 of J less its mean at the probe's size."""
-    return daf0(subsets, centred(subsets, values), n_features)
+    return daf0(subsets, centered(subsets, values), n_features)
 
 
 def daf2_centered(subsets, values, n_features, min_probes=30):
     """DAF2 of the same; sigma(d) is that of J, which centring at each size leaves as it is."""
     deviations = {d: size_deviation(subsets, values, d, min_probes) for d in {len(subset) for subset in subsets}}
-    pairs = zip(subsets, centred(subsets, values), strict=True)
+    pairs = zip(subsets, centered(subsets, values), strict=True)
     return daf0(subsets, [value / deviations[len(subset)] for subset, value in pairs], n_features)
 
 
@@ -886,7 +886,7 @@ def standardized(values):
 
 def tournament_rounds(plan, values, schedule, linear_weights, share, ridge=10.0, like_size=20):
     """The features of each round of a `Tournament`, by dense matrices: J less the mean of probes of like size in its
-    round, regressed on which features are in, centred over those of the round. The coefficient and the weight in a
+    round, regressed on which features are in, centered over those of the round. The coefficient and the weight in a
     linear model of the features of the round are standardized and added; the best go on."""
     sizes = [len(part.active) for part in plan.rounds]
     rounds = [plan.rounds[0].active.tolist()]

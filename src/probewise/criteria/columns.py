@@ -63,7 +63,7 @@ class SubsetColumns:
             part.is_stored = False
         return part
 
-    def take(self, subset: NDArray[np.int32], out: NDArray[Any], *, centred: bool = True) -> None:
+    def take(self, subset: NDArray[np.int32], out: NDArray[Any], *, centered: bool = True) -> None:
         """Write the columns of a subset to ``out``."""
         if self.is_sparse:
             kernels.take_sparse(self.X.data, self.X.indices, self.X.indptr, self.place, subset, out)
@@ -74,7 +74,7 @@ class SubsetColumns:
                 centers = np.empty(matrix.shape[1])
                 centers[places] = self.centers[subset]
                 matrix = read_only(matrix)
-            shifts = centers[places] if centred else np.zeros(len(places))
+            shifts = centers[places] if centered else np.zeros(len(places))
             kernels.take_dense(matrix, self.rows, places, np.argsort(places), shifts, out)
 
 
@@ -120,13 +120,13 @@ class FeatureMajor:
     """The transpose XT of X (features, rows), for kernels that score many probes in one call.
 
     If XT is small enough, it is made on the first call and kept; otherwise each call makes the part that its probes
-    need. Dense columns are centered if ``centred``; ``places`` reorders the rows.
+    need. Dense columns are centered if ``centered``; ``places`` reorders the rows.
     """
 
     columns: SubsetColumns
     dtype: Any = np.float64
     _: KW_ONLY
-    centred: bool = True
+    centered: bool = True
     places: NDArray[np.int64] | None = None
 
     def scored(self, subsets: Subsets, score: Callable[[Probes], Floats]) -> Floats:
@@ -167,7 +167,7 @@ class FeatureMajor:
 
     def _take(self, features: NDArray[np.int32]) -> NDArray[Any]:
         values = np.empty((len(self.columns.rows), len(features)), self.dtype)
-        self.columns.take(features, values, centred=self.centred)
+        self.columns.take(features, values, centered=self.centered)
         return np.ascontiguousarray(values.T if self.places is None else values.T[:, self.places])
 
     def __getstate__(self) -> dict[str, Any]:

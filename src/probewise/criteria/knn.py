@@ -158,7 +158,7 @@ class BoundKNN(BoundToColumns):
     @cached_property
     def XT(self) -> FeatureMajor:
         places = None if self.folds.is_partition else np.append(np.arange(self.folds.n_rows), self.folds.order)
-        return FeatureMajor(self.columns, self.columns.dtype, centred=False, places=places)
+        return FeatureMajor(self.columns, self.columns.dtype, centered=False, places=places)
 
     @cached_property
     def precision(self) -> NDArray[Any]:

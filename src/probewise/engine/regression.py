@@ -112,9 +112,8 @@ class Design:
         probed = np.zeros(self.plan.n_features, dtype=bool)
         for read in self.read:
             probed[read.probed] = True
-        self.column_of, shared_by = np.empty(self.plan.n_features, np.int32), np.ones(self.plan.n_features)
-        self.n_columns = kernels.number_columns(plan.last_rounds(), probed, len(plan.rounds), self.column_of, shared_by)
-        self.shared_by = shared_by[: self.n_columns[0]]
+        columns = kernels.number_columns(plan.last_rounds(), probed, len(plan.rounds))
+        self.column_of, self.shared_by, self.n_columns = columns
         self.roots = np.sqrt(self.shared_by)
         self.n_active = np.array([len(part.active) for part in self.plan.rounds])
         self.n_active_of = np.repeat(self.n_active.astype(np.float64), self.lengths)

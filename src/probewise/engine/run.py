@@ -305,10 +305,9 @@ class RunningStats:
         """Share of the top features that odd and even blocks have in common; unscored features do not count."""
         if top >= self.plan.n_features:
             return 1.0
-        table, none = self.sheet.table, np.broadcast_to(0.0, self.sheet.table.shape)
         (n_probes, total, _), (n_odd, total_odd, _) = self.sheet.totals.tolist(), self.odd.totals.tolist()
-        odd = sums.top_features(self.odd.table, none, n_odd, total_odd, top)
-        even = sums.top_features(table, self.odd.table, n_probes - n_odd, total - total_odd, top)
+        odd = sums.top_features(self.odd.table, n_odd, total_odd, top)
+        even = sums.top_features(self.sheet.table - self.odd.table, n_probes - n_odd, total - total_odd, top)
         return len(np.intersect1d(odd, even)) / top
 
 

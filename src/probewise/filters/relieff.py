@@ -250,7 +250,7 @@ class Block:
             if not is_square:
                 fill_left(start, left[:n])
             kernels.add_diffs(left[:n], height, right[:n], width, begin, table.capped, sums)
-        return sums[:height, :width]
+        return np.ascontiguousarray(sums[:height, :width])
 
     def exclude(self, distances: Floats) -> None:
         """Set the distances of pairs that are not compared to infinity."""

@@ -85,7 +85,6 @@ def joint(columns, levels, starts, bit_sets, wide_codes, base, n_base, table, su
     rows, level_starts = np.empty(n, np.int64), np.empty(n_base + 2, np.int64)
     _sort_by_level(base, n_base, rows, level_starts)
     level_starts = level_starts[: n_base + 1]
-    sizes = level_starts[1:] - level_starts[:-1]
     base_bits = np.zeros((n_base - 1) * n_words if n_base <= BASE_BITS else 0, np.uint64)
     if n_base <= BASE_BITS:
         for i in range(n):
@@ -94,7 +93,7 @@ def joint(columns, levels, starts, bit_sets, wide_codes, base, n_base, table, su
     groups = _by_size(rows, level_starts)
     counts = np.zeros(min(n_base, BASE_BITS), np.int64)
     seen = np.zeros(_most_levels(levels, columns), np.int64)
-    codes = np.zeros(n, np.int64)
+    codes = np.zeros(n, wide_codes.dtype)
     for k in range(len(columns)):
         column = columns[k]
         n_levels = levels[column]
@@ -102,7 +101,7 @@ def joint(columns, levels, starts, bit_sets, wide_codes, base, n_base, table, su
             sums[k], cells[k] = _count_rows(wide_codes[starts[column]], groups, seen, table)
         elif n_base <= BASE_BITS and (n_levels - 1) * (n_base - 1) * n_words <= 2 * n:
             start = starts[column]
-            sums[k], cells[k] = _count_bits(bit_sets, start, n_levels, base_bits, n_base, n_words, sizes, counts, table)
+            sums[k], cells[k] = _count_bits(bit_sets, start, n_levels, base_bits, level_starts, n_words, counts, table)
         else:
             decode(column, levels, starts, bit_sets, wide_codes, codes)
             sums[k], cells[k] = _count_rows(codes, groups, seen, table)
@@ -131,10 +130,11 @@ def _sort_by_level(base, n_base, rows, starts):
 
 
 @njit_helper
-def _count_bits(bits, start, n_levels, base_bits, n_base, n_words, sizes, uncounted, table):
+def _count_bits(bits, start, n_levels, base_bits, base_starts, n_words, uncounted, table):
     """Count the cells of a narrow column with the base; rows in no bit set are of level 0."""
+    n_base = len(base_starts) - 1
     for m in range(n_base):
-        uncounted[m] = sizes[m]
+        uncounted[m] = base_starts[m + 1] - base_starts[m]
     total, cells = np.int64(0), 0
     words, start = np.uint64(n_words), np.uint64(start)
     for _ in range(1, n_levels):
@@ -225,12 +225,14 @@ def largest_gain(order, start, stop, levels, starts, bit_sets, wide_codes, entro
     """
     n = wide_codes.shape[1]
     most = _most_levels(levels, order)
-    logs = np.log2(np.arange(n + 2) + 0.0)
+    logs = np.empty(n + 2)
+    for k in range(n + 2):
+        logs[k] = np.log2(float(k))
     by_pairs = n <= MOST_PAIRED
     n_sets = (n * (n - 1) // 2 + 63) // 64 if by_pairs else 1
     left_pairs, right_pairs = np.zeros((stop - start, n_sets), np.uint64), np.zeros((BLOCK, n_sets), np.uint64)
     agreeing = np.zeros((stop - start, BLOCK), np.int64)
-    left_codes, right_codes, rows = np.zeros(n, np.int64), np.zeros(n, np.int64), np.zeros(n, np.int64)
+    left_codes, right_codes, rows = np.zeros(n, np.int64), np.zeros(n, wide_codes.dtype), np.zeros(n, np.int64)
     level_starts, seen = np.zeros(most + 2, np.int64), np.zeros(most, np.int64)
     if by_pairs:
         _agreeing_pairs(order[start:stop], levels, starts, wide_codes, left_pairs)

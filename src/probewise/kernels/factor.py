@@ -99,7 +99,10 @@ def solve(L, sides):
                 share, to = L[i, j], by_side[j]
                 for c in range(len(line)):
                     to[c] -= share * line[c]
-        sides[:] = by_side.T
+        for x in range(len(sides)):  # numba would compile the text of an error message for sides[:] = by_side.T
+            side = sides[x]
+            for i in range(len(side)):
+                side[i] = by_side[i, x]
         return
     for x in range(len(sides)):
         side = sides[x]

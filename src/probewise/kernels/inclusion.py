@@ -5,33 +5,18 @@ import numpy as np
 from .jit import njit_cached
 
 
-@njit_cached
-def number_columns(last, probed, n_rounds, column_of, shared_by):
-    """Write the column of each feature and how many features share a column; return the columns of each round."""
-    next_column, shared_column = np.zeros(n_rounds, np.int64), np.zeros(n_rounds, np.int64)
-    ends = np.zeros(n_rounds, np.int64)
-    for feature in range(len(last)):
-        if probed[feature]:
-            next_column[last[feature]] += 1
-        else:
-            shared_column[last[feature]] += 1
-    n_columns = 0
-    for number in range(n_rounds - 1, -1, -1):
-        n_probed, n_shared = next_column[number], shared_column[number]
-        next_column[number], shared_column[number] = n_columns, n_columns + n_probed
-        n_columns += n_probed
-        if n_shared > 0:
-            shared_by[n_columns] = n_shared
-            n_columns += 1
-        ends[number] = n_columns
-    for feature in range(len(last)):
-        number = last[feature]
-        if probed[feature]:
-            column_of[feature] = next_column[number]
-            next_column[number] += 1
-        else:
-            column_of[feature] = shared_column[number]
-    return ends
+def number_columns(last, probed, n_rounds):
+    """Columns of the regression: the column of each feature, how many features share it, and the columns of each round.
+
+    Features that reached later rounds come first. All features of a round that no probe contains share a column.
+    """
+    group = 2 * (n_rounds - 1 - last) + ~probed
+    order = np.argsort(group, kind="stable")
+    is_new = np.append(True, np.diff(group[order]) != 0) | probed[order]
+    column_of = np.empty(len(last), np.int32)
+    column_of[order] = np.cumsum(is_new) - 1
+    ends = np.searchsorted(group[order[is_new]], 2 * np.arange(n_rounds, 0, -1))
+    return column_of, np.bincount(column_of).astype(np.float64), ends
 
 
 @njit_cached

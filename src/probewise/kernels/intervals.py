@@ -35,15 +35,13 @@ def entropy_table(n: int) -> tuple[np.ndarray, float]:
 def _fill_terms(scale, terms):
     """Logarithms are sums over prime factors, so that log a + log b = log a b holds exactly."""
     n = len(terms) - 1
-    factor = np.zeros(n + 1, np.int64)
     for p in range(2, n + 1):
-        if factor[p] == 0:
-            for c in range(p, n + 1, p):
-                if factor[c] == 0:
-                    factor[c] = p
-            terms[p] = np.int64(np.rint(math.log2(float(p)) * scale))
-        else:
-            terms[p] = terms[factor[p]] + terms[p // factor[p]]
+        if terms[p] == 0:  # p is prime
+            logarithm, power = np.int64(np.rint(math.log2(float(p)) * scale)), p
+            while power <= n:
+                for c in range(power, n + 1, power):
+                    terms[c] += logarithm
+                power *= p
     for c in range(n + 1):
         terms[c] *= c
 
@@ -244,12 +242,13 @@ def _best_multisplit(n_blocks, n_classes, table, work):
     cum, path, chosen = work.cum, work.path, work.chosen
     if n_blocks < 2:
         return 0
-    whole = _cost(cum, n_classes, table, 0, n_blocks)
+    start = np.int64(0)  # a plain 0 would make numba compile `_cost` twice
+    whole = _cost(cum, n_classes, table, start, n_blocks)
     finest = np.int64(0)
     for t in range(n_blocks):
         finest += _cost(cum, n_classes, table, t, t + 1)
     slack = 1e-12 * whole
-    c, cost = _best_cut(cum, n_classes, table, 0, n_blocks, 1, n_blocks)
+    c, cost = _best_cut(cum, n_classes, table, start, n_blocks, start + 1, n_blocks)
     chosen[0] = c
     n_cuts = 1
     best = float(whole - cost)
@@ -342,7 +341,7 @@ def _priced(n_blocks, n_classes, table, price, enough, work):
     size = FINEST
     while size < per_sample / 2.0 and size * 64 < n_blocks:
         size *= 2
-    m = 0
+    m = np.int64(0)  # a plain 0 would make numba compile the functions below twice
     for start in range(1, n_blocks, size):
         m += 1
         first[m], last[m] = start, min(start + size - 1, n_blocks - 1)

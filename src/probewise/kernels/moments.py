@@ -15,35 +15,12 @@ ROWS = 1024  # rows sorted by class at a time: they are close in memory, and rou
 STRIP = 1024  # columns summed at a time: their sums stay in the cache
 
 
-@njit_cached
 def runs_of_classes(codes, n_classes):
     """Row numbers sorted by class within blocks of ROWS rows, the class of every run, and the borders of the runs."""
-    n_rows = len(codes)
-    rows = np.empty(n_rows, np.uint64)
-    classes = np.empty(n_rows, np.int64)
-    begins = np.empty(n_rows + 1, np.int64)
-    next_position = np.empty(n_classes, np.int64)  # holds the number of rows of each class first
-    n_runs = 0
-    for block in range(0, n_rows, ROWS):
-        block_end = min(block + ROWS, n_rows)
-        for i in range(n_classes):
-            next_position[i] = 0
-        for row in range(block, block_end):
-            next_position[codes[row]] += 1
-        begin = block
-        for i in range(n_classes):
-            count = next_position[i]
-            next_position[i] = begin
-            if count:
-                classes[n_runs] = i
-                begins[n_runs] = begin
-                n_runs += 1
-            begin += count
-        for row in range(block, block_end):
-            rows[next_position[codes[row]]] = row
-            next_position[codes[row]] += 1
-    begins[n_runs] = n_rows
-    return rows, classes[:n_runs].copy(), begins[: n_runs + 1].copy()
+    run_of_row = np.arange(len(codes)) // ROWS * n_classes + codes
+    rows = np.argsort(run_of_row, kind="stable")
+    runs, begins = np.unique(run_of_row[rows], return_index=True)
+    return rows.astype(np.uint64), runs % n_classes, np.append(begins, len(codes))
 
 
 @njit_cached

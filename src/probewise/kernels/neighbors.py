@@ -23,7 +23,6 @@ PAIR_ROWS, PAIR_COLUMNS = 480, 240  # of a tile, whose products stay in the cach
 PAIR_SAMPLE = 96  # rows that give the first fold its limits
 GROUPS = 8  # groups of rows whose minima give the columns of a tile their limits; more than k
 FEWEST_IN_PAIRS = 8  # features: with fewer, neighbors are so near that rounding leaves many open
-AHEAD = 4  # features
 EXACT = 2.0**24  # whole numbers up to this are exact in float32
 MOST_EXPONENT = (126, 1022)  # of a scale that is finite in float32 and in float64: values may be subnormal
 FARTHEST = np.iinfo(np.int64).max
@@ -104,8 +103,6 @@ def load_subset(columns, features, precision, n_keys, values, squares, lowered):
     for first in range(0, len(features), CHUNK):
         lowered[:] = 0
         for f in range(first, min(first + CHUNK, len(features))):
-            # Reading one value of a later column starts its cache miss early: 1.1 times faster with 100,000 columns.
-            lowered[n] += XT[features[min(f + AHEAD, len(features) - 1)], n // 2]
             line, to, center = XT[features[f]], values[f * stride : (f + 1) * stride], centers[features[f]]
             for i in range(n):
                 value = values.dtype.type((line[i] - center) * factor)
@@ -149,11 +146,12 @@ def find_neighbors(subset, folds, keys, keepers, k, work, near, apart):
     """
     tests, trains, train, is_loo, in_pairs = folds
     in_pairs = in_pairs and len(subset.features) >= FEWEST_IN_PAIRS
+    one = np.int64(1)  # a plain 1 would make numba compile `_accept` twice
     mask, n_open = len(keepers) - 1, 0
     work.most[:] = 0.0
     if in_pairs:
         _compare_pairs(subset, tests, keys, mask, k, work)
-        _accept(subset, tests[0], tests[-1], tests[0], (k + 1, 1), keys, keepers, k, work, near, apart)
+        _accept(subset, tests[0], tests[-1], tests[0], (k + 1, one), keys, keepers, k, work, near, apart)
     for fold in range(len(tests) - 1):
         column = tests[fold]
         while column < tests[fold + 1]:
@@ -161,7 +159,7 @@ def find_neighbors(subset, folds, keys, keepers, k, work, near, apart):
             strip, stop = (trains[fold], trains[fold + 1], column, width), min(column + width, tests[fold + 1])
             if _any_open(work.most, column, stop):
                 _compare_strip(subset, train, strip, is_loo, keys, mask, k, work)
-                _accept(subset, column, stop, tests[0], (1, width), keys, keepers, k, work, near, apart)
+                _accept(subset, column, stop, tests[0], (one, width), keys, keepers, k, work, near, apart)
                 if _any_open(work.most, column, stop):
                     n_open += _settle(subset, stop, tests[0], train, strip, is_loo, keys, k, work, near, apart)
             column += width

@@ -71,7 +71,10 @@ def draw_latent(gram, atoms, signs, strata, members, slab, latent, state):
         effects = np.linalg.solve(system, effects) + np.linalg.solve(root.T.copy(), noise)
     for a in range(n_members):
         subtract_multiple(fitted, -effects[a], atoms[members[a]])
-    sums, counts = np.zeros(strata.max() + 1), np.zeros(strata.max() + 1)
+    n_strata = 0
+    for row in range(n_rows):
+        n_strata = max(n_strata, strata[row] + 1)
+    sums, counts = np.zeros(n_strata), np.zeros(n_strata)
     for row in range(n_rows):
         sums[strata[row]] += latent[row]
         counts[strata[row]] += 1.0
@@ -132,9 +135,12 @@ def sample_models(
     rows = np.empty((most, n_atoms))  # of the inverse Cholesky factor of the members times their rows of ``gram``
     steps_of_targets = np.empty((most, n_targets))
     is_member = np.zeros(n_atoms, np.bool_)
-    variances = np.diag(gram).copy() + 1.0 / slab  # of the atoms given the members
+    variances = np.empty(n_atoms)  # of the atoms given the members
+    for j in range(n_atoms):
+        variances[j] = gram[j, j] + 1.0 / slab
     effects = products.copy()  # products of the atoms with what the members leave of the targets
-    left = np.full(n_targets, n_rows)
+    left = np.empty(n_targets)
+    left[:] = n_rows
     odds, rates, evidence = np.empty(n_atoms), np.empty(n_atoms), np.empty(most)
     state = mixed(np.uint64(seed) * GAMMA)
     latent, is_latent_drawn = signs.copy(), len(signs) > 0
@@ -194,8 +200,9 @@ def sample_models(
                 for target in range(n_targets):
                     subtract_multiple(effects[:, target], -steps_of_targets[a, target], rows[a])
                     left[target] += steps_of_targets[a, target] ** 2
-            members[first : n_members - 1] = members[first + 1 : n_members].copy()
             n_members -= 1
+            for a in range(first, n_members):
+                members[a] = members[a + 1]
         else:
             is_member[j] = True
             members[n_members] = j
