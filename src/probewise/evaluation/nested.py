@@ -385,14 +385,16 @@ def selection_frequency(
     check_consistent_length(numbers, y)
     target = Target.of(y, getattr(criterion_of(selector, numbers), "task", "auto"))
     of_rows = arguments_of_rows(len(y), groups, sample_weight, adjust)
-    table, n_probes = X if is_frame(X) else numbers, probes_of_a_copy(selector)
+    table = X if is_frame(X) else numbers
 
     def selected(copy: Any, _: Columns) -> NDArray[np.bool_]:
         return np.isin(np.arange(numbers.shape[1]), columns_at_sizes(copy, [top])[0])
 
     parts = [rows for seed in range(n_pairs) for rows in halves(target, of_rows.get("groups"), seed)]
-    options = {"n_probes": n_probes, "seeds": range(len(parts))}
-    subsets = ranked_on_parts(selector, table, y, parts, selected, [top], of_rows, **options)
+    seeds = range(len(parts))
+    subsets = ranked_on_parts(
+        selector, table, y, parts, selected, [top], of_rows, n_probes=probes_of_a_copy(selector), seeds=seeds
+    )
     return SelectionFrequency(np.array(subsets), top)
 
 
