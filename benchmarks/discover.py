@@ -26,7 +26,7 @@ from sklearn.feature_selection import f_classif, f_regression
 from benchmarks.measure import print_table
 from benchmarks.unseen import FOLDER, SETS, load
 from probewise import Tournament
-from probewise.inference import associated, needed
+from probewise.inference import associated, needed, pairs
 from probewise.report import summarize
 from probewise.validation.survival import Survival
 
@@ -167,6 +167,8 @@ NOISE = (
 
 # ---- methods
 
+TESTS = {"associated": associated, "needed": needed, "pairs": pairs}
+
 
 def _ipss(selector):
     def method(X, y, seed):
@@ -227,12 +229,12 @@ def judged(X, truth, named):
 
 
 def _one(part, kind, name, seed):
-    """The cells of one table: those of `judged` and the seconds, or whether any feature of noise is named."""
+    """The cells of one table: those of `judged` and the seconds, or the number of features or pairs named in noise."""
     warnings.simplefilter("ignore")
     if part == "noise":
         X, y, options = noise(kind, seed)
-        test = {"needed": needed, "associated": associated}[name]
-        return [int(test(X, y, fdr=FDR, random_state=seed, **options).mask.sum())]
+        found = TESTS[name](X, y, fdr=FDR, random_state=seed, **options)
+        return [len(found.pairs) if name == "pairs" else int(found.mask.sum())]
     X, y, truth = table(*kind, seed) if part in ("truth", "real") else protocol(*kind, seed)
     start = time.perf_counter()
     named = methods()[name](X, y, seed)
@@ -281,10 +283,7 @@ def _rows(part, kinds, n_tables, jobs, store):
 
 def _noise_rows(n_tables, jobs, store):
     shares = np.array(
-        [
-            [(measured("noise", kind, name, n_tables, jobs, store) > 0).mean() for name in ("associated", "needed")]
-            for kind in NOISE
-        ]
+        [[(measured("noise", kind, name, n_tables, jobs, store) > 0).mean() for name in TESTS] for kind in NOISE]
     )
     for kind, of_kind in zip((*NOISE, "all"), (*shares, shares.mean(axis=0)), strict=True):
         yield kind, *(f"{share:.3f}" for share in of_kind)
@@ -347,14 +346,14 @@ def write_tables():
                 texts.append(f"{false}{found}{error} ({len(values)})" if len(values) else "")
             lines.append(f"| {title}{suffix} | " + " | ".join(texts) + " |")
     lines += ["<!-- --8<-- [end:truth] -->", "", "<!-- --8<-- [start:noise] -->"]
-    lines += ["| noise | tables | associated | needed |", "|---|---|---|---|"]
-    rows = [[np.array(cells.get(("noise", kind, name), [])) > 0 for name in COLUMNS[1::-1]] for kind in NOISE]
-    for kind, (related, is_needed) in zip(NOISE, rows, strict=True):
-        if not len(related):
-            continue
-        lines.append(f"| {kind} | {len(related)} | {related.mean():.2f} | {is_needed.mean():.2f} |")
-    every = [np.concatenate([np.ravel(part) for part in column]) for column in zip(*rows, strict=True)]
-    lines.append(f"| all | {len(every[0]):,} | {every[0].mean():.3f} | {every[1].mean():.3f} |")
+    lines += [f"| noise | tables | {' | '.join(TESTS)} |", "|---" * (2 + len(TESTS)) + "|"]
+    rows = {kind: [np.array(cells.get(("noise", kind, name), [])) > 0 for name in TESTS] for kind in NOISE}
+    rows = {kind: is_named for kind, is_named in rows.items() if all(map(len, is_named))}
+    every = [np.concatenate([np.ravel(part) for part in column]) for column in zip(*rows.values(), strict=True)]
+    for kind, is_named in rows.items():
+        shares = " | ".join(f"{part.mean():.2f}" for part in is_named)
+        lines.append(f"| {kind} | {len(is_named[0])} | {shares} |")
+    lines.append(f"| all | {len(every[0]):,} | {' | '.join(f'{part.mean():.3f}' for part in every)} |")
     STORED.with_suffix(".md").write_text("\n".join([*lines, "<!-- --8<-- [end:noise] -->", ""]))
 
 
@@ -390,7 +389,7 @@ def main(only=None, small=False, jobs=2, tables=TABLES):
             print_table(title, HEADER, list(_rows(part, kinds[part], n_tables, jobs, not small)))
     if only in (None, "noise"):
         rows = list(_noise_rows(n_tables, jobs, not small))
-        print_table("Share of tables of noise with any named feature", ("noise", "associated", "needed"), rows)
+        print_table("Share of tables of noise with any named feature", ("noise", *TESTS), rows)
     if only in (None, "praise"):
         rows = list(_praise_rows(min(n_tables, PRAISE_TABLES), jobs))
         print_table("Share of reports of noise with words of praise", ("noise", *PRAISE, "any"), rows)

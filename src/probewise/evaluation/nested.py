@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -32,7 +31,7 @@ from .sizes import (
     arguments_of_rows,
     columns_at_sizes,
     criterion_of,
-    ranked_on_rows,
+    ranked_on_parts,
     require_splittable,
     size_curve,
     splits_for,
@@ -386,13 +385,17 @@ def selection_frequency(
     check_consistent_length(numbers, y)
     target = Target.of(y, getattr(criterion_of(selector, numbers), "task", "auto"))
     of_rows = arguments_of_rows(len(y), groups, sample_weight, adjust)
-    table, n_probes = X if is_frame(X) else numbers, probes_of_a_copy(selector)
-    subsets = np.zeros((2 * n_pairs, numbers.shape[1]), dtype=bool)
-    pairs = [halves(target, of_rows.get("groups"), seed) for seed in range(n_pairs)]
-    for number, rows in enumerate(chain.from_iterable(pairs)):
-        copy = ranked_on_rows(selector, table, y, rows, [top], of_rows, n_probes=n_probes, seed=number)
-        subsets[number, columns_at_sizes(copy, [top])[0]] = True
-    return SelectionFrequency(subsets, top)
+    table = X if is_frame(X) else numbers
+
+    def selected(copy: Any, _: Columns) -> NDArray[np.bool_]:
+        return np.isin(np.arange(numbers.shape[1]), columns_at_sizes(copy, [top])[0])
+
+    parts = [rows for seed in range(n_pairs) for rows in halves(target, of_rows.get("groups"), seed)]
+    seeds = range(len(parts))
+    subsets = ranked_on_parts(
+        selector, table, y, parts, selected, [top], of_rows, n_probes=probes_of_a_copy(selector), seeds=seeds
+    )
+    return SelectionFrequency(np.array(subsets), top)
 
 
 def halves(target: Target, groups: Any, seed: int) -> list[Columns]:

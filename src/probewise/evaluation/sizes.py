@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from ..criteria import Criterion, as_criterion
 from ..criteria.base import Split, Target
 from ..display import small_table
 from ..engine.probes import Subsets
-from ..executors import require_complete
+from ..executors import in_turn, require_complete, runs_in_this_process, threads
 from ..stopping import MaxProbes
 from ..validation.errors import warn
 from ..validation.parameters import checked_groups, checked_weights, is_whole, outcome_array
@@ -31,10 +32,11 @@ from .subsets import splits_for as splits_for
 
 Floats = NDArray[np.float64]
 Columns = NDArray[np.int64]
-Choose = Callable[[Columns], list[Columns]]
+Choose = Callable[[list[Columns]], Iterable[list[Columns]]]  # training rows of the folds -> subsets of each
 MISSING_CATEGORY = -1.0  # a missing category is a level of its own
 MAX_SIZE, N_SIZES, FOLDS = 100, 16, 5  # the default sizes and folds
 MAX_SEED = 2**63
+SHORT_FIT = 2**21  # values of a table whose fits to parts of the rows run at the same time
 CONVINCING = 2  # standard errors above guessing; one in 17 tables of pure noise passes
 
 
@@ -195,10 +197,12 @@ def size_curve(
     if nested:
         require_splittable(selector)
 
-    def choose(rows: Columns) -> list[Columns]:
+    def choose(parts: list[Columns]) -> Iterable[list[Columns]]:
         if not nested:
-            return columns_at_sizes(selector, curve_sizes.tolist(), ranking)
-        copy = ranked_on_rows(selector, table, y, rows, curve_sizes.tolist(), of_rows, n_probes=n_probes)
+            return [columns_at_sizes(selector, curve_sizes.tolist(), ranking)] * len(parts)
+        return ranked_on_parts(selector, table, y, parts, subsets_of, curve_sizes.tolist(), of_rows, n_probes=n_probes)
+
+    def subsets_of(copy: Any, rows: Columns) -> list[Columns]:
         return columns_at_sizes(copy, curve_sizes.tolist(), distinct_ranking(copy, rows_of(numbers, rows))[0])
 
     matrix, splits = selector._criterion_input(numbers), splits_for(cv, target, groups, seed=seed)
@@ -246,13 +250,14 @@ def curve_along(
     sample_weight: Any = None,
     groups: Any = None,
 ) -> SizeCurve:
-    """The curve of the subsets that ``choose`` returns for the training rows of a fold, one for each size.
+    """The curve of the subsets that ``choose`` returns for the training rows of each fold, one for each size.
 
     ``matrix`` is X and the columns of each feature in it; None: feature j is column j.
     """
     X, columns = matrix
     X = X.tocsc() if sp.issparse(X) else X
-    chosen = [(split, columns_of_each(choose(split[0]), columns)) for split in splits]
+    subsets_of_folds = [columns_of_each(subsets, columns) for subsets in choose([train for train, _ in splits])]
+    chosen = list(zip(splits, subsets_of_folds, strict=True))
     scores = np.array([scorer.scores(X, y, split, subsets, sample_weight) for split, subsets in chosen])
     guess, chance = scorer.guessing(y, target, splits, sample_weight, groups)
     share = float(np.mean([len(test) / len(train) for train, test in splits]))
@@ -315,7 +320,40 @@ def up_to_rank(ranking: Columns, sizes: Iterable[int]) -> list[Columns]:
     return [order[: np.searchsorted(ranking[order], size, side="right")] for size in sizes]
 
 
-def ranked_on_rows(
+def ranked_on_parts(
+    selector: Any,
+    X: Any,
+    y: NDArray[Any],
+    parts: list[Columns],
+    use: Callable[[Any, Columns], Any],
+    sizes: list[int],
+    of_rows: dict[str, NDArray[Any]],
+    *,
+    n_probes: int | None = None,
+    seeds: Iterable[int] | None = None,
+) -> list[Any]:
+    """The results of ``use(copy, rows)`` for copies of the selector fitted to parts of the rows.
+
+    The copies have the same number of probes and no ledger. ``of_rows`` are other arguments of ``fit``, with a value
+    for each row. ``seeds`` are added to the seed of the run.
+
+    Short fits run at the same time, in threads: a single one has too little work for the workers of ``n_jobs``.
+    """
+    n_jobs = getattr(selector, "n_jobs", None)
+    is_short = (isinstance(X, np.ndarray) or is_frame(X)) and np.prod(X.shape) <= SHORT_FIT
+    is_short = is_short and getattr(criterion_of(selector, X), "prefer", None) == "threads"
+    is_short = is_short and getattr(selector, "device", "cpu") == "cpu" and runs_in_this_process(n_jobs)
+    settings = {"n_probes": n_probes, "n_jobs": 1 if is_short else n_jobs}
+
+    def result_of(part: tuple[Columns, int]) -> Any:
+        rows, seed = part
+        return use(_ranked_on_rows(selector, X, y, rows, sizes, of_rows, seed=seed, **settings), rows)
+
+    with warnings.catch_warnings(action="ignore", category=UserWarning):  # the fit to all rows has warned
+        return list((threads(n_jobs) if is_short else in_turn)(result_of, zip(parts, seeds or repeat(0), strict=False)))
+
+
+def _ranked_on_rows(
     selector: Any,
     X: Any,
     y: NDArray[Any],
@@ -323,17 +361,14 @@ def ranked_on_rows(
     sizes: list[int],
     of_rows: dict[str, NDArray[Any]],
     *,
-    n_probes: int | None = None,
-    seed: int = 0,
+    seed: int,
+    n_probes: int | None,
+    n_jobs: int | None,
 ) -> Any:
-    """A copy of the selector fitted to some rows, with the same number of probes, and no ledger.
-
-    ``of_rows`` are other arguments of ``fit``, with a value for each row. ``seed`` is added to the seed of the run.
-    """
     copy = clone(selector)
     known = copy.get_params(deep=False)
     size = min(sizes) if known.get("direction") == "backward" else max(sizes)
-    settings: dict[str, Any] = {"n_features_to_select": size, "ledger": None, "verbose": 0}
+    settings: dict[str, Any] = {"n_features_to_select": size, "ledger": None, "verbose": 0, "n_jobs": n_jobs}
     if hasattr(selector, "run_"):
         n_features = selector.n_features_to_select
         settings |= {"n_features_to_select": None if isinstance(n_features, str) else n_features}
@@ -342,9 +377,7 @@ def ranked_on_rows(
         settings |= {"random_state": (selector.run_.plan.seed + seed) % MAX_SEED}
     copy.set_params(**{name: value for name, value in settings.items() if name in known})
     arguments = {name: values[rows] for name, values in of_rows.items() if has_fit_parameter(copy, name)}
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # the fit to all rows has warned
-        copy.fit(rows_of(X, rows), y[rows], **arguments)
+    copy.fit(rows_of(X, rows), y[rows], **arguments)
     require_complete(copy)
     return copy
 

@@ -14,7 +14,7 @@ from .base import Table
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
-STEPS = np.array([-1.2, -0.8, -0.4, 0.0, 0.4, 0.8, 1.2])  # normal scores at which a step may lie
+STEPS = np.arange(-7, 8) / 5  # normal scores at which a step may lie
 N_SHAPES = 1 + len(STEPS)
 # The price of a term is that of the extended BIC with gamma = 0.9 - log(n) / (2 log(p)) for p atoms; it is consistent
 # from 1 - log(n) / (2 log(p)) on. With a lower price, models of few rows contain noise, and noise is then named.

@@ -28,7 +28,7 @@ Ints = NDArray[np.int64]
 MAX_PAIRS = 50  # strongest pairs whose products enter the model of y
 MAX_LINES = 800  # columns that enter the models as lines: those most related to y and to what a first model leaves
 EMPTY = 0.5  # prior probability that no column is needed
-GROWTH = 0.9  # a model of k + 1 atoms has this prior probability, relative to one of k > 0: 10 atoms are expected
+GROWTH = 0.95  # a model of k + 1 atoms has this prior probability, relative to one of k > 0: 20 atoms are expected
 # Larger models of numbers have the probabilities of a Poisson law: the variance of their noise is unknown and shrinks
 # with every atom, so that a flat law lets noise in.
 GEOMETRIC_SIZE = 8
@@ -82,7 +82,7 @@ def needed(
     Classes are modeled by their indicators. For two classes without groups and weights, half of the models are
     sampled from a probit model instead: the second class is observed where the sum is positive.
     A model without any column has a prior probability of 0.5; the number of terms of the others is geometric with mean
-    10, but large models of numbers become rare as fast as in a Poisson law. Models are sampled by weighted tempered
+    20, but large models of numbers become rare as fast as in a Poisson law. Models are sampled by weighted tempered
     Gibbs sampling (Zanella and Roberts 2019). Columns that are not found by screening have a probability of 0.
 
     The error rate is exact if this model is right. ``python -m benchmarks discover`` measures it where it is not.

@@ -6,6 +6,7 @@ together with the models, at a constant rate (Jankowiak 2023).
 
 import numpy as np
 
+from .factor import dot, factor, inverse
 from .jit import njit_cached, njit_fastsum, njit_helper
 from .permutations import GAMMA, mixed
 
@@ -66,9 +67,14 @@ def draw_latent(gram, atoms, signs, strata, members, slab, latent, state):
         system[a, a] += 1.0 / slab
         effects[a] = np.dot(atoms[members[a]], latent)
         noise[a], state = normal(state)
-    if n_members:
-        root = np.linalg.cholesky(system)
-        effects = np.linalg.solve(system, effects) + np.linalg.solve(root.T.copy(), noise)
+    root = factor(system)[0]
+    for a in range(n_members):  # effects become L^-T (L^-1 effects + noise)
+        effects[a] = (effects[a] - dot(root[a, :a], effects[:a])) / root[a, a]
+    for a in range(n_members - 1, -1, -1):
+        value = effects[a] + noise[a]
+        for b in range(a + 1, n_members):
+            value -= root[b, a] * effects[b]
+        effects[a] = value / root[a, a]
     for a in range(n_members):
         subtract_multiple(fitted, -effects[a], atoms[members[a]])
     n_strata = 0
@@ -100,14 +106,17 @@ def removal_odds(gram, products, left, members, n_rows, slab, out):
         for b in range(n_members):
             system[a, b] = gram[members[a], members[b]]
         system[a, a] += 1.0 / slab
-    inverse = np.linalg.inv(system)
+    root, columns = inverse(factor(system)[0])  # the inverse of the system is root.T @ root; columns is root.T
+    left_sides = np.zeros((n_targets, n_members))  # root @ products of the members
+    for target in range(n_targets):
+        for a in range(n_members):
+            for b in range(a + 1):
+                left_sides[target, a] += root[a, b] * products[members[b], target]
     for a in range(n_members):
-        out[a] = 0.5 * n_targets * np.log(inverse[a, a] / slab)
+        variance = dot(columns[a], columns[a])
+        out[a] = 0.5 * n_targets * np.log(variance / slab)
         for target in range(n_targets):
-            coefficient = 0.0
-            for b in range(n_members):
-                coefficient += inverse[a, b] * products[members[b], target]
-            gain = coefficient**2 / inverse[a, a]
+            gain = dot(columns[a], left_sides[target]) ** 2 / variance
             out[a] += 0.5 * (n_rows * np.log1p(gain / left[target]) if n_rows else gain)
 
 

@@ -322,7 +322,9 @@ def _curve_of_ranking(findings: Findings, data: Data | None) -> size_curve.SizeC
     scorer = size_curve.SubsetScorer.like(
         findings.criterion, data.X, data.target, scoring, getattr(selector, "missing", None)
     )
-    curve = size_curve.curve_along(lambda _: subsets, matrix, data.y, data.target, sizes, splits, scorer, nested=False)
+    curve = size_curve.curve_along(
+        lambda parts: [subsets] * len(parts), matrix, data.y, data.target, sizes, splits, scorer, nested=False
+    )
     return curve if selector is None else replace(curve, ranking=ranking)
 
 
