@@ -199,14 +199,23 @@ def test_a_feature_that_was_never_probed_has_a_dash_as_its_score(data, tmp_path,
     assert pl.read_csv(out)["score"].null_count() == 30
 
 
-def test_a_ranking_that_cannot_be_written_is_still_printed(data, tmp_path, succeed, monkeypatch):
+@pytest.mark.parametrize(
+    ("command", "printed_line"),
+    [
+        ("rank --n-probes 60", "feature"),
+        ("compare --methods bif --classifiers naive_bayes --trials 2 --sizes 1", "accuracy, naive_bayes"),
+    ],
+)
+def test_a_result_that_cannot_be_written_is_still_printed(data, tmp_path, succeed, monkeypatch, command, printed_line):
     def full(path, columns):
         raise OSError(28, "No space left on device", str(path))
 
     monkeypatch.setattr("probewise.cli.console.write_ranking", full)
-    arguments = ["rank", data, "--target", "label", "--n-probes", "60", "-q", "--out", tmp_path / "r.csv"]
-    printed = succeed(*arguments, code=2)
-    assert len(table_rows(printed.out)) == 20
+    command, *options = command.split()
+    options += ["--target", "label", "-q", "--n-jobs", 1, "--out", tmp_path / "r.csv"]
+    printed = succeed(command, data, *options, code=2)
+    assert printed_line in printed.out
+    assert command == "compare" or len(table_rows(printed.out)) == 20
     assert printed.err == f"probewise: No space left on device: {tmp_path}/r.csv\n"
 
 
@@ -360,12 +369,13 @@ def test_ctrl_c_gives_the_ranking_so_far_and_the_run_can_be_resumed(data, tmp_pa
     assert resumed.out == whole.out
 
 
-def test_ctrl_c_before_the_first_probe_is_reported(data, succeed, monkeypatch):
+@pytest.mark.parametrize(("command", "kind"), [("rank", Tournament), ("compare", DAF)])
+def test_ctrl_c_before_the_first_probe_is_reported(data, succeed, monkeypatch, command, kind):
     def fit(self, X, y):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Tournament, "fit", fit)
-    printed = succeed("rank", data, "--target", "label", code=130)
+    monkeypatch.setattr(kind, "fit", fit)
+    printed = succeed(command, data, "--target", "label", "--n-jobs", 1, code=130)
     assert printed.out == ""
     assert "interrupted before there was a result" in printed.err
 

@@ -77,11 +77,7 @@ def test_numbers_to_predict():
 
 @pytest.mark.parametrize(
     "cv",
-    [
-        LeaveOneOut(),
-        ShuffleSplit(4, random_state=0),
-        RepeatedStratifiedKFold(n_splits=3, n_repeats=2, random_state=0),
-    ],
+    [LeaveOneOut(), ShuffleSplit(4, random_state=0), RepeatedStratifiedKFold(n_splits=3, n_repeats=2, random_state=0)],
     ids=["leave-one-out", "shuffle", "repeated"],
 )
 def test_any_splits(cv):

@@ -62,12 +62,7 @@ def test_the_full_profiles_are_those_of_the_rules():
 
 
 SMALL_2011 = daf_2011.Settings(
-    5,
-    {"Madelon": 200},
-    sizes={"Madelon": (2, 5, 10, 15, 20, 30)},
-    counts=(50, 200),
-    taus=(2, 10),
-    remark_splits=1,
+    5, {"Madelon": 200}, sizes={"Madelon": (2, 5, 10, 15, 20, 30)}, counts=(50, 200), taus=(2, 10), remark_splits=1
 )
 
 
