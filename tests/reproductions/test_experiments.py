@@ -232,6 +232,7 @@ def test_levels_of_mrmr_are_taken_literally():
     assert np.argsort(two.ranking_)[0] == 4
 
 
+@pytest.mark.slow
 def test_fsdd_2008_on_iris(folder, monkeypatch):
     monkeypatch.setitem(fsdd_2008.PROFILES, "quick", fsdd_2008.Settings(1, 1, ("Iris", "Wine")))
     outcome = reproduce("fsdd-2008", data=folder, out=folder / "out")
