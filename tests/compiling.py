@@ -2,44 +2,47 @@
 
 import fcntl
 import warnings
+from functools import partial
 
 import numpy as np
 import scipy.sparse as sp
 
-from probewise import BIF, CFS, CMIM, DAF, DFE, EFS, FSDD, JMI, MRMR, SFFS, ReliefF
+from probewise import CFS, DAF, DFE, EFS, FSDD, JMI, MRMR, ReliefF
+from probewise.inference import needed
 from probewise.stopping import MaxProbes
 
 X = np.random.default_rng(0).standard_normal((40, 8))
 X[np.abs(X) < 0.2] = 0
-FORMS = X, X.astype(np.float32), sp.csr_matrix(X), sp.csr_matrix(X.astype(np.float32))
+X32, WIDE = X.astype(np.float32), np.tile(X[:24], 12) + np.random.default_rng(1).standard_normal((24, 96))
 CLASSES, NUMBERS = np.arange(40) % 3, X.sum(axis=1)
-CRITERIA = "naive_bayes", "linear", "knn"  # those that compile longest first
 
 
-def by_folds(name):
-    for table in FORMS:
-        DAF(criterion=name, stop=MaxProbes(20), random_state=0).fit(table, CLASSES)
-    if name in ("linear", "knn"):
-        DAF(criterion=name, stop=MaxProbes(20), random_state=0).fit(X, NUMBERS)
+def probes(criterion, table, y=CLASSES, **options):
+    DAF(criterion=criterion, stop=MaxProbes(20), random_state=0, **options).fit(table, y[: table.shape[0]])
 
 
-def by_probability(name):
-    for options in ({"scoring": "probability"}, {"scoring": "probability", "cv": "loo"}, {"cv": "loo"}):
-        for table in FORMS:
-            DAF(criterion=name, stop=MaxProbes(20), random_state=0, **options).fit(table, CLASSES)
-
-
-def by_others(selectors):
+def filters(*selectors, tables=(X, X32)):
     for selector in selectors:
-        for table in FORMS[:2]:
+        for table in tables:
             selector.fit(table, CLASSES)
 
 
+# Those that compile longest first. Each has kernels of its own: two workers that begin together compile none twice.
 JOBS = [
-    *((by_folds, name) for name in CRITERIA),
-    *((by_probability, name) for name in ("naive_bayes", "linear", "knn")),
-    (by_others, [ReliefF(), FSDD(), BIF(), SFFS(2)]),
-    (by_others, [EFS(), DFE(), CFS(), MRMR(), JMI(), CMIM()]),
+    partial(probes, "knn", X),
+    partial(filters, EFS(), DFE(), CFS(), MRMR(), JMI()),
+    partial(probes, "linear", WIDE, cv=3),
+    partial(probes, "linear", X),
+    partial(probes, "knn", X, scoring="probability"),
+    partial(probes, "knn", X32),
+    partial(needed, X, CLASSES, random_state=0),
+    partial(probes, "linear", X, cv="loo"),
+    partial(probes, "linear", sp.csr_matrix(X)),
+    partial(filters, FSDD(), ReliefF()),
+    partial(probes, "linear", sp.csr_matrix(X32)),
+    partial(probes, "naive_bayes", X),
+    partial(probes, "knn", X, NUMBERS),
+    partial(probes, "knn", sp.csr_matrix(X)),
 ]
 
 
@@ -52,12 +55,12 @@ def share_compilation(folder):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for how in (fcntl.LOCK_EX | fcntl.LOCK_NB, fcntl.LOCK_EX):
-            for place, (fit, what) in enumerate(JOBS):
+            for place, fit in enumerate(JOBS):
                 with open(folder / f"compiled-{place}", "a") as marker:
                     try:
                         fcntl.flock(marker, how)
                     except BlockingIOError:
                         continue
                     if not marker.seek(0, 2):  # nobody has run it to its end
-                        fit(what)
+                        fit()
                         marker.write("done")

@@ -6,7 +6,6 @@ import subprocess
 import sys
 import textwrap
 import threading
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,6 +17,7 @@ from sklearn.exceptions import ConvergenceWarning, FitFailedWarning
 from sklearn.naive_bayes import GaussianNB
 
 from clusters import DaskCluster, fails_on_some, leaves_a_trace, mean_and_more, takes_its_time
+from full_disk import files_no_longer_than
 from probewise import BIF, DAF, executors
 from probewise.criteria import Function
 from probewise.datasets import make_madelon
@@ -258,18 +258,6 @@ options = {"max_probe_size": 9, "random_state": 0, "check_every": 100}
 criterion = Function(mean_and_more, name="mean_and_more")
 DAF(criterion=criterion, stop=MaxProbes(100_000), ledger=sys.argv[2], **options).fit(made.X, made.y)
 """
-
-
-@contextmanager
-def files_no_longer_than():
-    """A function that lets the kernel refuse longer files to this process (EFBIG), until the block ends."""
-    resource = pytest.importorskip("resource", reason="limits of a process are of POSIX")
-    before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    assert signal.getsignal(signal.SIGXFSZ) is signal.SIG_IGN  # as Python has it: a long file is an error, not the end
-    try:
-        yield lambda n_bytes: resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, before[1]))
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 def test_the_disk_refuses_a_block(tmp_path, data):

@@ -20,12 +20,7 @@ from probewise import DAF, FSDD, SFFS, Tournament
 from probewise.criteria import KNN, Average, Linear
 from probewise.datasets import make_madelon
 from probewise.engine.probes import Subsets
-from probewise.engine.schedule import (
-    SECONDS_PER_FEATURE,
-    SECONDS_PER_PROBE,
-    Schedule,
-    TournamentPlan,
-)
+from probewise.engine.schedule import SECONDS_PER_FEATURE, SECONDS_PER_PROBE, Schedule, TournamentPlan
 from probewise.engine.tally import Tally
 from probewise.progress import (
     ProgressState,

@@ -14,12 +14,10 @@ from types import SimpleNamespace
 
 import joblib
 import numpy as np
-import pandas as pd
 import pytest
 import scipy.sparse as sp
 from hypothesis import given
 from hypothesis import strategies as st
-from sklearn.base import clone
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import LogisticRegression
 from sklearn.utils.estimator_checks import parametrize_with_checks
@@ -111,7 +109,7 @@ def test_copies_are_dropped_after_the_first_round(tmp_path):
     same(whole, tournament(ledger=path).fit(X, y))
 
 
-@pytest.mark.parametrize("n_columns", [30, 200])
+@pytest.mark.parametrize("n_columns", [30, 90])
 def test_the_linear_model_is_that_of_a_literal_twin(n_columns):
     """Weights and skill, with row weights, fewer and more columns than rows; blocks of columns; a unit of two."""
     rng = np.random.default_rng(0)
@@ -396,13 +394,6 @@ def test_sparse_text():
     assert tournament(n_probes=300).fit(X, y).ranking_[4] == 1
 
 
-def test_units_of_features():
-    frame = pd.DataFrame(DATA.X, columns=[f"g{k}" for k in range(80)])
-    fitted = tournament(feature_groups=[["g0", "g1"]], keep=["g5"]).fit(frame, DATA.y)
-    assert fitted.ranking_[0] == fitted.ranking_[1]
-    assert fitted.support_[5]
-
-
 def test_any_criterion():
     for criterion in ("knn", "linear", "naive_bayes", LogisticRegression()):
         assert tournament(criterion=criterion, n_probes=60).fit(DATA.X, DATA.y).n_probes_ == 60
@@ -426,10 +417,6 @@ def test_time_ends_it_with_the_ranking_so_far():
         fitted = tournament(n_probes=10**7, time_limit=0.5).fit(DATA.X, DATA.y)
     assert 0 < fitted.n_probes_ < 10**7
     assert sorted(fitted.ranking_) == list(range(1, 81))
-
-
-def test_it_clones():
-    assert clone(tournament()).get_params() == tournament().get_params()
 
 
 # With more probes a weighted row differs from copies of it: weights count in the score, but not in the votes of k-NN.

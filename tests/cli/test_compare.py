@@ -157,28 +157,7 @@ def test_ctrl_c_gives_the_trials_so_far_and_the_study_can_be_resumed(data, tmp_p
     assert (pl.read_csv(tmp_path / "t.csv").filter(pl.col("selector") == "daf")["probes"] == 1000).all()
 
 
-def test_ctrl_c_before_the_first_trial_is_reported(data, succeed, monkeypatch):
-    def fit(self, X, y):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(DAF, "fit", fit)
-    printed = succeed("compare", data, "--target", "label", "--n-jobs", "1", code=130)
-    assert printed.out == ""
-    assert "interrupted before there was a result" in printed.err
-
-
 # ---- files
-
-
-def test_results_that_cannot_be_written_are_still_printed(data, tmp_path, succeed, monkeypatch):
-    def full(path, columns):
-        raise OSError(28, "No space left on device", str(path))
-
-    monkeypatch.setattr("probewise.cli.console.write_ranking", full)
-    out = tmp_path / "t.csv"
-    printed = succeed("compare", data, "--target", "label", *QUICK, "-q", "--n-jobs", 1, "--out", out, code=2)
-    assert "accuracy, naive_bayes" in printed.out
-    assert printed.err == f"probewise: No space left on device: {out}\n"
 
 
 def test_without_matplotlib_a_plot_is_refused_before_any_work(data, tmp_path, refuse, monkeypatch):

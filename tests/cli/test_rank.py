@@ -48,27 +48,19 @@ def table_rows(text):
 # ---- output
 
 
-def test_rank_prints_the_ranking_of_daf(data):
-    options = ["--method", "daf", "--n-probes", "800", "--top", "7", "--random-state", "3"]
-    done = subprocess.run(
-        [*COMMAND, "rank", str(data), "--target", "label", *options],
-        capture_output=True,
-        encoding="utf-8",
-        env=ENVIRONMENT,
-        timeout=120,
-        check=True,
-    )
+def test_rank_prints_the_ranking_of_daf(data, rank):
+    printed = rank(data, "--target", "label", "--method", "daf", "--n-probes", 800, "--top", 7, "--random-state", 3)
     table = read_table(data, target="label")
     daf = DAF(stop=MaxProbes(800), random_state=3).fit(table.X, table.y)
     best = np.argsort(daf.ranking_)[:7]
-    rows = table_rows(done.stdout)
+    rows = table_rows(printed.out)
     assert [row[0] for row in rows] == list("1234567")
     assert [row[1] for row in rows] == [table.feature_names[feature] for feature in best]
     np.testing.assert_allclose([float(row[2]) for row in rows], daf.scores_[best] - daf.scores_.mean(), atol=5e-4)
     np.testing.assert_allclose([float(row[3]) for row in rows], daf.std_errors_[best], atol=5e-4)
     assert [int(row[4].replace(",", "")) for row in rows] == daf.run_.feature_tally.counts[best].tolist()
-    assert "the limit of 800 probes was reached" in done.stderr
-    assert "probes" not in done.stdout
+    assert "the limit of 800 probes was reached" in printed.err
+    assert "probes" not in printed.out
 
 
 def test_out_contains_the_whole_ranking(data, tmp_path, rank):
@@ -207,14 +199,23 @@ def test_a_feature_that_was_never_probed_has_a_dash_as_its_score(data, tmp_path,
     assert pl.read_csv(out)["score"].null_count() == 30
 
 
-def test_a_ranking_that_cannot_be_written_is_still_printed(data, tmp_path, succeed, monkeypatch):
+@pytest.mark.parametrize(
+    ("command", "printed_line"),
+    [
+        ("rank --n-probes 60", "feature"),
+        ("compare --methods bif --classifiers naive_bayes --trials 2 --sizes 1", "accuracy, naive_bayes"),
+    ],
+)
+def test_a_result_that_cannot_be_written_is_still_printed(data, tmp_path, succeed, monkeypatch, command, printed_line):
     def full(path, columns):
         raise OSError(28, "No space left on device", str(path))
 
     monkeypatch.setattr("probewise.cli.console.write_ranking", full)
-    arguments = ["rank", data, "--target", "label", "--n-probes", "60", "-q", "--out", tmp_path / "r.csv"]
-    printed = succeed(*arguments, code=2)
-    assert len(table_rows(printed.out)) == 20
+    command, *options = command.split()
+    options += ["--target", "label", "-q", "--n-jobs", 1, "--out", tmp_path / "r.csv"]
+    printed = succeed(command, data, *options, code=2)
+    assert printed_line in printed.out
+    assert command == "compare" or len(table_rows(printed.out)) == 20
     assert printed.err == f"probewise: No space left on device: {tmp_path}/r.csv\n"
 
 
@@ -246,7 +247,8 @@ def test_a_feature_that_determines_the_target_is_pointed_out(write, rank, method
 
 
 def test_rank_with_a_report_visits_at_most_55_modules(data, tmp_path):
-    arguments = ["rank", str(data), "--target", "label", "--n-jobs", "1", "--report", str(tmp_path / "r.html")]
+    arguments = ["rank", str(data), "--target", "label", "--n-probes", "400", "--n-jobs", "1"]
+    arguments += ["--report", str(tmp_path / "r.html")]
     assert run(arguments) == 0  # modules are imported, kernels are compiled
     source, files = Path(probewise.__file__).parent, set()
 
@@ -367,12 +369,13 @@ def test_ctrl_c_gives_the_ranking_so_far_and_the_run_can_be_resumed(data, tmp_pa
     assert resumed.out == whole.out
 
 
-def test_ctrl_c_before_the_first_probe_is_reported(data, succeed, monkeypatch):
+@pytest.mark.parametrize(("command", "kind"), [("rank", Tournament), ("compare", DAF)])
+def test_ctrl_c_before_the_first_probe_is_reported(data, succeed, monkeypatch, command, kind):
     def fit(self, X, y):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(Tournament, "fit", fit)
-    printed = succeed("rank", data, "--target", "label", code=130)
+    monkeypatch.setattr(kind, "fit", fit)
+    printed = succeed(command, data, "--target", "label", "--n-jobs", 1, code=130)
     assert printed.out == ""
     assert "interrupted before there was a result" in printed.err
 

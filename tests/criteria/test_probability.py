@@ -163,6 +163,7 @@ SCORES = {
     "accuracy": metrics.accuracy_score,
     "balanced_accuracy": metrics.balanced_accuracy_score,
     "f1_macro": lambda *args, **options: metrics.f1_score(*args, average="macro", **options),
+    "f1": metrics.f1_score,  # of two classes
 }
 OF_CLASSES = {
     "knn": (KNN(3), KNeighborsClassifier(3, algorithm="brute")),
@@ -180,7 +181,7 @@ def test_other_scores_of_all_left_out_rows_together(name, n_classes):
     criterion, estimator = OF_CLASSES[name]
     predicted = [cross_val_predict(estimator, X[:, subset], y, cv=LeaveOneOut()) for subset in SUBSETS]
     for make in (np.asarray, sp.csr_matrix):
-        for scoring, score in SCORES.items():
+        for scoring, score in list(SCORES.items())[: 4 if n_classes == 2 else 3]:
             ours = criterion.bind(make(X), y, "loo", scoring=scoring)(SUBSETS)
             np.testing.assert_allclose(ours, [score(y, said) for said in predicted], rtol=1e-12)
 

@@ -7,20 +7,14 @@ import pytest
 import scipy.sparse as sp
 from sklearn.linear_model import Ridge, RidgeClassifier
 from sklearn.metrics import f1_score, fbeta_score, make_scorer, roc_auc_score
-from sklearn.model_selection import (
-    LeaveOneOut,
-    RepeatedStratifiedKFold,
-    StratifiedKFold,
-    cross_val_predict,
-    cross_val_score,
-)
+from sklearn.model_selection import RepeatedStratifiedKFold, StratifiedKFold, cross_val_score
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.svm import SVC, SVR, LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
 from probewise import BIF, DAF, SFFS
-from probewise.criteria import KNN, SVM, Linear, NaiveBayes, Separability, Tree
+from probewise.criteria import KNN, SVM, Linear, NaiveBayes, Tree
 from probewise.criteria.scoring import ScoredTests
 from probewise.engine.probes import ProbePlan, Subsets
 from probewise.kernels import scores as kernels
@@ -252,14 +246,6 @@ def test_any_score_of_numbers(name, scoring, n):
     np.testing.assert_allclose(ours, by_sklearn(estimator, X, y, scoring, subsets=subsets), rtol=1e-9)
 
 
-@pytest.mark.parametrize("criterion", [KNN(3), Linear(), NaiveBayes()], ids=kind)
-def test_leave_one_out_scores_all_rows_together(criterion):
-    X, y = table(n=40, n_classes=2)
-    estimator = {KNN: KNeighborsClassifier(3), Linear: RidgeClassifier(), NaiveBayes: GaussianNB()}[type(criterion)]
-    expected = [f1_score(y, cross_val_predict(estimator, X[:, subset], y, cv=LeaveOneOut())) for subset in SUBSETS]
-    np.testing.assert_allclose(criterion.bind(X, y, "loo", scoring="f1")(SUBSETS), expected, rtol=1e-12)
-
-
 @pytest.mark.parametrize("name", ["knn", "linear", "naive_bayes", "svm"])
 def test_a_class_labelled_1_that_a_fold_does_not_train_on(name):
     X, y = table(n=60)
@@ -302,12 +288,6 @@ def test_a_score_without_weights_is_refused():
     X, y = table()
     with pytest.raises(ValueError, match=r"sample_weight: scoring=.* takes no weights"):
         KNN().bind(X, y, scoring=CUSTOM["function"], sample_weight=np.ones(len(y)))
-
-
-def test_separability_predicts_nothing():
-    X, y = table()
-    with pytest.raises(ValueError, match="scoring='balanced_accuracy' has no meaning"):
-        Separability().bind(X, y, scoring="balanced_accuracy")
 
 
 def test_an_empty_fold_is_refused():

@@ -257,7 +257,8 @@ def test_bad_input_is_named(parameters, y, words):
 
 
 @pytest.mark.parametrize("measure", MEASURES)
-def test_scoring_is_refused(measure):
+@pytest.mark.parametrize("scoring", ["accuracy", "balanced_accuracy"])
+def test_scoring_is_refused(measure, scoring):
     X, y = table()
-    with pytest.raises(ValueError, match="scoring='accuracy' has no meaning for Separability"):
-        Separability(measure).bind(X, y, scoring="accuracy")
+    with pytest.raises(ValueError, match=f"scoring='{scoring}' has no meaning for Separability"):
+        Separability(measure).bind(X, y, scoring=scoring)

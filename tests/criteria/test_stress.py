@@ -27,19 +27,24 @@ def exactly(X, y, splits, subset, alpha=1.0, weights=None):
     return np.concatenate(right).mean(), np.mean([part.mean() for part in right]), min(margins) > 1e-9
 
 
-@pytest.mark.matrix(pairs=True)
-@pytest.mark.parametrize("case", CASES, ids=str)
-@pytest.mark.parametrize("shape", SHAPES)
-@pytest.mark.parametrize("form", ["float64", "int64", "float32", "sparse"])
-def test_linear(case, shape, form):
+def problem(case, shape, form):
+    """The table as it is stored, the numbers that it holds, classes, cv, its splits, and some subsets."""
     n, n_features, sizes = SHAPES[shape]
     X, y = table(*case, n, n_features)
     if form == "float32":
         X = X.astype(np.float32).astype(np.float64)
     data = sp.csr_matrix(X) if form == "sparse" else X.astype(form)
-    cv, splits = folds_of(shape, y)
+    return data, X, y, *folds_of(shape, y), subsets_of(n_features, sizes)
+
+
+@pytest.mark.matrix(pairs=True)
+@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize("shape", SHAPES)
+@pytest.mark.parametrize("form", ["float64", "int64", "float32", "sparse"])
+def test_linear(case, shape, form):
+    data, X, y, cv, splits, subsets = problem(case, shape, form)
     bound = Linear().bind(data, y, cv)
-    for subset in subsets_of(n_features, sizes):
+    for subset in subsets:
         pooled, by_folds, is_clear = exactly(X, y, splits, subset)
         if is_clear:
             expected = pooled if shape == "loo" else by_folds
@@ -51,14 +56,9 @@ def test_linear(case, shape, form):
 @pytest.mark.parametrize("shape", ["few rows", "loo"])
 @pytest.mark.parametrize("form", ["float64", "int64", "float32", "sparse"])
 def test_naive_bayes(case, shape, form):
-    n, n_features, sizes = SHAPES[shape]
-    X, y = table(*case, n, n_features)
-    if form == "float32":
-        X = X.astype(np.float32).astype(np.float64)
-    data = sp.csr_matrix(X) if form == "sparse" else X.astype(form)
-    cv, splits = folds_of(shape, y)
+    data, X, y, cv, splits, subsets = problem(case, shape, form)
     bound, long = NaiveBayes().bind(data, y, cv), X.astype(np.longdouble)
-    for subset in subsets_of(n_features, sizes):
+    for subset in subsets:
         right, is_clear = [], True
         for train, test in splits:
             posteriors = [naive.bayes_posteriors(long[:, subset], y, row, train, 1e-9) for row in test]

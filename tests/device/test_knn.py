@@ -77,11 +77,7 @@ def test_numbers_to_predict():
 
 @pytest.mark.parametrize(
     "cv",
-    [
-        LeaveOneOut(),
-        ShuffleSplit(4, random_state=0),
-        RepeatedStratifiedKFold(n_splits=3, n_repeats=2, random_state=0),
-    ],
+    [LeaveOneOut(), ShuffleSplit(4, random_state=0), RepeatedStratifiedKFold(n_splits=3, n_repeats=2, random_state=0)],
     ids=["leave-one-out", "shuffle", "repeated"],
 )
 def test_any_splits(cv):
@@ -213,8 +209,10 @@ def test_the_command_line(tmp_path, capsys):
     names = ",".join([f"f{number}" for number in range(25)] + ["label"])
     np.savetxt(tmp_path / "data.csv", table, delimiter=",", header=names, comments="")
     options = ["rank", str(tmp_path / "data.csv"), "--target", "label", "--quiet", "--device", "torch-cpu"]
-    assert run([*options, "--n-probes", "400", "--out", str(tmp_path / "daf.csv")]) == 0
-    assert len((tmp_path / "daf.csv").read_text().splitlines()) == 26
+    written = ["--out", str(tmp_path / "r.csv"), "--report", str(tmp_path / "r.json")]
+    assert run([*options, "--n-probes", "120", *written]) == 0
+    assert len((tmp_path / "r.csv").read_text().splitlines()) == 26
+    assert '"Tournament"' in (tmp_path / "r.json").read_text()
     assert run([*options, "--method", "fsdd"]) == 2
     assert "--device: FSDD has no such parameter; leave it out" in capsys.readouterr().err
 

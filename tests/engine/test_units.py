@@ -543,6 +543,8 @@ def test_rounds_with_groups_kept_features_and_categories(tmp_path):
         probe = set(at_once.run_.feature_plan.probe(start).tolist())
         assert 7 in probe
         assert {8, 90, 91} <= probe or not {8, 90, 91} & probe
+    assert at_once.support_[7]
+    assert len(np.unique(at_once.ranking_[[8, 90, 91]])) == len(np.unique(at_once.ranking_[[0, 5]])) == 1
     left = at_once.history_["dropped_in_round"]
     assert left[[8, 90, 91]].tolist() == [0, 0, 0]
     assert left.max() == len(at_once.run_.plan.rounds) - 1

@@ -176,14 +176,14 @@ def test_a_ledger_knows_its_covariates(tmp_path):
 @pytest.mark.parametrize("kind", KINDS)
 def test_scores_of_covariates_features_and_both(kind):
     X, y, C = confounded(kind=kind, n_rows=150, own=2.0)
-    tournament = Tournament(5, **SHORT).fit(X, y, adjust=C)
+    tournament = Tournament(5, n_probes=200, random_state=0).fit(X, y, adjust=C)
     score = nested_score(tournament, X, y, adjust=C, repeats=1)
     found = adjusted_scores(score, X, y, Target.of(y), C)
     assert len(found.both) == 5
     assert found.summary("both")[0] > found.summary("covariates")[0]
     assert found.adds
     noise = X[np.random.default_rng(0).permutation(len(X))]
-    tournament = Tournament(5, **SHORT).fit(noise, y, adjust=C)
+    tournament = Tournament(5, n_probes=200, random_state=0).fit(noise, y, adjust=C)
     score = nested_score(tournament, noise, y, adjust=C, repeats=1)
     assert not adjusted_scores(score, noise, y, Target.of(y), C).adds
 
@@ -205,7 +205,7 @@ def test_covariates_pass_through_pipelines_and_grid_search():
 
 def test_the_report_says_that_nothing_remains():
     X, y, C = confounded(1, kind="classes", own=0.0)  # a table without a false discovery
-    tournament = Tournament(5, **SHORT).fit(X, y, adjust=C)
+    tournament = Tournament(5, n_probes=100, random_state=0).fit(X, y, adjust=C)
     summary = summarize(tournament, X, y, adjust=C)
     assert "nothing remains beyond covariate 1 and covariate 2" in " ".join(summary["verdict"])
     assert "do not convincingly add" in " ".join(summary["verdict"])

@@ -134,7 +134,7 @@ def test_the_error_of_guessing_counts_groups_and_not_their_rows():
     for seed in range(40):
         random = np.random.default_rng(seed)
         patient = np.repeat(np.arange(20), 3)
-        X, y = random.standard_normal((20, 30))[patient] + 0.1 * random.standard_normal((60, 30)), patient % 2
+        X, y = random.standard_normal((20, 8))[patient] + 0.1 * random.standard_normal((60, 8)), patient % 2
         found.append(nested_score(FSDD().fit(X, y), X, y, groups=patient))
     assert found[0].curve.guess_error == pytest.approx(np.sqrt(0.25 / 20))
     assert sum(score.beats_guessing for score in found) <= 5

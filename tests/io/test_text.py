@@ -20,15 +20,6 @@ def refused(path, **options):
     return refusal(path, **{"target": "label", **options})
 
 
-def test_csv_gives_numbers_labels_and_names(write):
-    table = read(write(HEADER + "1,0.5,yes\n2,1.5,no\n"))
-    assert table.X.dtype == np.float64
-    np.testing.assert_array_equal(table.X, [[1, 0.5], [2, 1.5]])
-    assert table.y.tolist() == ["yes", "no"]
-    assert table.feature_names == ["a", "b"]
-    assert table.target == "label"
-
-
 # ---- header and separator
 
 HEADERLESS = {

@@ -116,11 +116,7 @@ SENTENCES = [
         "the lead on Gisette is significantly smaller than the lead on Madelon",
         lambda s: "Gisette - Madelon" in s.verdicts("especially in high dimension", FAILS),
     ),
-    (
-        "daf-2011",
-        "the test leaves this undecided",
-        lambda s: s.claims["twice the time"].verdict == UNDECIDED,
-    ),
+    ("daf-2011", "the test leaves this undecided", lambda s: s.claims["twice the time"].verdict == UNDECIDED),
     (
         "daf-2011",
         "SFFS up to 50 features of Madelon takes less than two minutes per split here",
@@ -141,16 +137,8 @@ SENTENCES = [
         "Among the first 50 words two sets of probes agree",
         lambda s: s.ours(REUTERS, "DAF0, other probes of the same rows", "50") > 0.95,
     ),
-    (
-        "daf-2011",
-        "DAF is far more stable than BIF",
-        lambda s: s.claims["more stable on Madelon"].verdict == HOLDS,
-    ),
-    (
-        "daf-2013",
-        "the corrected test cannot confirm this",
-        lambda s: s.claims["quick, then slow"].verdict == UNDECIDED,
-    ),
+    ("daf-2011", "DAF is far more stable than BIF", lambda s: s.claims["more stable on Madelon"].verdict == HOLDS),
+    ("daf-2013", "the corrected test cannot confirm this", lambda s: s.claims["quick, then slow"].verdict == UNDECIDED),
     (
         "daf-2013",
         "Two claims about convergence hold: C2 falls much faster than C, and the order of the features never stops",
@@ -209,11 +197,7 @@ SENTENCES = [
         "of Leukemia without an error; it is the only one",
         lambda s: s.ours("Section 5.4", "Leukemia", "genes without an error in training") == 1,
     ),
-    (
-        "efs-2004",
-        "No search selects 22 and 23 genes",
-        lambda s: s.claims["genes of CFS"].verdict == FAILS,
-    ),
+    ("efs-2004", "No search selects 22 and 23 genes", lambda s: s.claims["genes of CFS"].verdict == FAILS),
     (
         "efs-2004",
         "takes hundredths of a second today, which is less than any selection takes",

@@ -98,6 +98,7 @@ def test_lymphoma_is_built_from_its_matrix(real_data, tmp_path):
 
 
 @pytest.mark.shared_data
+@pytest.mark.slow
 def test_the_numbers_of_gisette_are_recovered(real_data, tmp_path):
     """LIBSVM's copy is scaled by a number that is not stored, has six digits, and lacks zeros and constant features."""
     known = real_data("gisette_valid")
@@ -106,7 +107,7 @@ def test_the_numbers_of_gisette_are_recovered(real_data, tmp_path):
     largest[ambiguous] = 999  # for which several numbers are possible, and the largest is taken
     scaled = 2 * known["X"] / largest - 1
     scaled[:, known["lost_features"]] = 0
-    with bz2.open(tmp_path / "gisette_scale.t.bz2", "wt") as lines:
+    with bz2.open(tmp_path / "gisette_scale.t.bz2", "wt", compresslevel=1) as lines:
         for label, row in zip(known["y"], scaled, strict=True):
             pairs = (f"{place}:{value:g}" for place, value in enumerate(row.tolist(), start=1) if value)
             lines.write(f"{label:+d} {' '.join(pairs)}\n")

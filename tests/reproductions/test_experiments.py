@@ -62,12 +62,7 @@ def test_the_full_profiles_are_those_of_the_rules():
 
 
 SMALL_2011 = daf_2011.Settings(
-    5,
-    {"Madelon": 200},
-    sizes={"Madelon": (2, 5, 10, 15, 20, 30)},
-    counts=(50, 200),
-    taus=(2, 10),
-    remark_splits=1,
+    5, {"Madelon": 200}, sizes={"Madelon": (2, 5, 10, 15, 20, 30)}, counts=(50, 200), taus=(2, 10), remark_splits=1
 )
 
 
@@ -237,6 +232,7 @@ def test_levels_of_mrmr_are_taken_literally():
     assert np.argsort(two.ranking_)[0] == 4
 
 
+@pytest.mark.slow
 def test_fsdd_2008_on_iris(folder, monkeypatch):
     monkeypatch.setitem(fsdd_2008.PROFILES, "quick", fsdd_2008.Settings(1, 1, ("Iris", "Wine")))
     outcome = reproduce("fsdd-2008", data=folder, out=folder / "out")

@@ -746,7 +746,16 @@ def test_ten_thousand_classes_for_filters(many, name):
     assert answer(name, *many)[1].tolist() == [2, 1]
 
 
-@pytest.mark.parametrize("criterion", ["knn", "linear", "naive_bayes", Separability("mahalanobis"), difference_of_sums])
+@pytest.mark.parametrize(
+    "criterion",
+    [
+        "knn",
+        pytest.param("linear", marks=pytest.mark.slow),
+        "naive_bayes",
+        Separability("mahalanobis"),
+        difference_of_sums,
+    ],
+)
 def test_ten_thousand_classes_for_probes(many, criterion):
     found = DAF(criterion=criterion, **ONE_PROBE).fit(*many).run_.ledger.values()
     assert np.isfinite(found).all()

@@ -100,6 +100,6 @@ def test_rows_of_weight_0_do_not_count(other):
 @pytest.mark.parametrize("criterion", ["auto", "linear", "svm", "naive_bayes"])
 def test_held_out_scores_fill_inside_the_folds(criterion):
     X, y = table()
-    tournament = Tournament(n_probes=200, criterion=criterion, missing="median", random_state=0).fit(X, y)
+    tournament = Tournament(n_probes=40, criterion=criterion, missing="median", random_state=0).fit(X, y)
     curve = size_curve(tournament, X, y, nested=True)
     assert curve.mean.max() > 0.7
