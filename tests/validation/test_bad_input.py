@@ -445,7 +445,6 @@ KINDS = [
         "names of two kinds",
         lambda: (frame().set_axis(["a", "b", 1, 2], axis=1), Y),
         "all input features have string",
-        {"Study": None},
     ),
     Bad(
         "a column of dates",
