@@ -125,6 +125,7 @@ def test_texts_and_missing_targets_are_refused():
         Tournament(3, scoring="max_error", **SHORT).fit(*table())
 
 
+@pytest.mark.slow
 def test_the_report_has_a_score_for_each_target():
     pandas = pytest.importorskip("pandas")
     X, Y = table()

@@ -60,6 +60,7 @@ def test_memory_grows_by_one_number_per_probe(measured):
     assert meter.n_looks == {0, 1, 2}
 
 
+@pytest.mark.slow
 def test_the_number_of_objects_does_not_grow(measured):
     meter, _ = measured
     assert meter.n_objects[N_PROBES] - meter.n_objects[THIRD] <= 100

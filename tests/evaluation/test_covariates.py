@@ -173,6 +173,7 @@ def test_a_ledger_knows_its_covariates(tmp_path):
     assert summary["adjustment"]["names"] == ["covariate 1", "covariate 2"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_scores_of_covariates_features_and_both(kind):
     X, y, C = confounded(kind=kind, n_rows=150, own=2.0)
@@ -203,6 +204,7 @@ def test_covariates_pass_through_pipelines_and_grid_search():
     assert search.best_estimator_["select"].ranking_[20] == 1
 
 
+@pytest.mark.slow
 def test_the_report_says_that_nothing_remains():
     X, y, C = confounded(1, kind="classes", own=0.0)  # a table without a false discovery
     tournament = Tournament(5, n_probes=100, random_state=0).fit(X, y, adjust=C)

@@ -128,6 +128,7 @@ def test_honest_scores_of_noise_are_near_guessing():
     assert sum(score.beats_guessing for score in found) <= 1
 
 
+@pytest.mark.slow
 def test_the_error_of_guessing_counts_groups_and_not_their_rows():
     """Three rows of each of 20 patients are no more than 20 patients; 40 tables of noise, two standard errors."""
     found = []

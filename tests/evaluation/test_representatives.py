@@ -74,6 +74,7 @@ def test_a_band_with_a_small_effect_is_second(seed):
     assert cross_val_score(LinearRegression(), X[:, two], y, cv=5).mean() > 0.9
 
 
+@pytest.mark.slow
 def test_a_stepwise_regression_adds_no_noise():
     random = np.random.default_rng(0)
     added = []

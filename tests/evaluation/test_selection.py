@@ -50,6 +50,7 @@ def test_noise_is_selected_as_often_as_chance_would():
     assert clear.frequencies[:5].tolist() == [1.0] * 5
 
 
+@pytest.mark.slow
 def test_a_tournament_on_noise():
     """The stability of one table has a standard deviation of 0.07, so that of eight tables has an error of 0.025."""
     found = []

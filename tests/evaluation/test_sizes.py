@@ -311,6 +311,7 @@ def test_auto_selects_by_the_one_standard_error_rule_over_repeats(madelon, kind)
     assert auto.transform(X).shape == (200, enough)
 
 
+@pytest.mark.slow
 def test_auto_in_a_pipeline_chooses_on_the_training_rows_of_each_fold(madelon):
     X, y = madelon.X, madelon.y
     pipeline = make_pipeline(

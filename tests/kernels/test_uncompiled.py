@@ -40,6 +40,7 @@ def results():
     return {name: np.asarray(values).tolist() for name, values in out.items()}
 
 
+@pytest.mark.slow
 def test_uncompiled_kernels_have_the_results_of_compiled_ones():
     code = "import json, test_uncompiled as t; print(json.dumps(t.results()))"
     environment = {**os.environ, "NUMBA_DISABLE_JIT": "1", "PYTHONPATH": os.pathsep.join(sys.path)}

@@ -179,6 +179,7 @@ def test_without_a_target_significance_is_not_known():
     assert summary["omitted"]["inference"].startswith("features can only be tested against one column")
 
 
+@pytest.mark.slow
 def test_the_verdict_on_noise():
     random = np.random.default_rng(0)
     X, y = random.standard_normal((60, 200)), np.arange(60) % 2
@@ -238,6 +239,7 @@ def test_the_report_has_three_parts():
     assert summary["inference"]["explanation"] in render_markdown(summary)
 
 
+@pytest.mark.slow
 def test_pairs_of_noise_are_not_named():
     random = np.random.default_rng(3)
     X, y = random.standard_normal((100, 60)), np.arange(100) % 2

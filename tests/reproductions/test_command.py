@@ -30,6 +30,7 @@ def refusal(capsys, *arguments):
     return printed.err
 
 
+@pytest.mark.slow
 def test_a_quick_run_prints_the_count_and_writes_files(capsys, folder, monkeypatch):
     assert run(["fsdd-2008", "--data", str(folder), "--quiet"]) == 0
     printed = capsys.readouterr()

@@ -129,6 +129,7 @@ def test_spambase_is_scaled_and_madelon_has_its_training_rows():
     assert [setup.figure for setup in SETUPS.values()] == [2, 3, 4, 5]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("criterion", [SETUPS["Reuters"].criterion, SquaredHingeSVM()])
 def test_the_topics_of_reuters_are_classes(criterion):
     """33 whole numbers with 9 rows of some would be read as a quantity, with a warning."""

@@ -26,6 +26,7 @@ def n_leaves(nested):
     return sum(map(n_leaves, nested[2:])) if isinstance(nested, tuple) else 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("seed", range(6))
 @pytest.mark.parametrize("confidence", [0.25, 1.0])
 def test_the_tree_equals_its_twin(seed, confidence):

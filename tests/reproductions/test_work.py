@@ -20,6 +20,7 @@ def square(unit):
     return {"square": np.float64(unit) ** 2, "row": np.arange(unit)}
 
 
+@pytest.mark.slow
 def test_units_give_the_same_for_any_number_of_workers(tmp_path):
     alone = work(tmp_path / "a").units("squares", square, range(5), DATA)
     assert alone == work(tmp_path / "b", n_jobs=2).units("squares", square, range(5), DATA)

@@ -745,6 +745,7 @@ def test_ten_thousand_classes_for_filters(many, name):
     assert answer(name, *many)[1].tolist() == [2, 1]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "criterion",
     [

@@ -43,6 +43,7 @@ def test_scoring_and_folds_do_not_depend_on_missing_values():
     assert (incomplete.scoring, incomplete.cv) == (complete.scoring, complete.cv) == ("probability", "loo")
 
 
+@pytest.mark.slow
 def test_few_missing_values_hardly_change_the_ranking():
     """A table with 6% positives: with accuracy in place of probability no true feature would come first."""
     random = np.random.default_rng(1)
@@ -97,6 +98,7 @@ def test_rows_of_weight_0_do_not_count(other):
     assert filled(X, "mean", categorical=no_columns, weights=weights)[np.isnan(X[:, 0]), 0] == pytest.approx(expected)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("criterion", ["auto", "linear", "svm", "naive_bayes"])
 def test_held_out_scores_fill_inside_the_folds(criterion):
     X, y = table()
