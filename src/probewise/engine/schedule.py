@@ -215,8 +215,8 @@ class Schedule:
 class LinearModel:
     """Weights of units in a ridge classifier on all units that are left, because a probe sees only a few of them.
 
-    A call returns the weight of each unit (the largest of its columns; over classes, the root of the sum of squares),
-    standardized over the units and multiplied by ``share``.
+    A call returns the weight of each unit (the largest of its columns; over classes, the root of the sum of squares;
+    for sparse X, times the standard deviation), standardized over the units and multiplied by ``share``.
     """
 
     X: Any  # rows and columns as the criterion sees them, dense or sparse
@@ -231,7 +231,9 @@ class LinearModel:
             matrix, no_sum = self._system(chosen.indices)[0], np.zeros((1, self.targets.shape[1]))
             dual = np.linalg.solve(matrix, np.vstack([self.targets, no_sum]))[:-1]
             for part in self._centered(chosen.indices):
-                weights = np.r_[weights, np.linalg.norm(part.T @ dual, axis=1)]
+                # The penalty favors wide columns, but not enough: without their widths, rare words would come first.
+                widths = part.std(axis=0) if sp.issparse(self.X) else 1.0
+                weights = np.r_[weights, np.linalg.norm(part.T @ dual, axis=1) * widths]
         weights = np.maximum.reduceat(weights, chosen.offsets[:-1])
         return np.asarray(self.share * (weights - weights.mean()) / (weights.std() or 1.0))
 
