@@ -227,12 +227,13 @@ class LinearModel:
 
     def __call__(self, active: NDArray[np.int32]) -> Floats:
         chosen, weights = self.columns.only(np.isin(np.arange(len(self.columns)), active)), np.empty(0)
+        shares = self.row_weights / self.row_weights.sum()
         with one_blas_thread():  # the bits do not depend on the number of threads
             matrix, no_sum = self._system(chosen.indices)[0], np.zeros((1, self.targets.shape[1]))
             dual = np.linalg.solve(matrix, np.vstack([self.targets, no_sum]))[:-1]
             for part in self._centered(chosen.indices):
                 # The penalty favors wide columns, but not enough: without their widths, rare words would come first.
-                widths = part.std(axis=0) if sp.issparse(self.X) else 1.0
+                widths = np.sqrt(shares @ part**2) if sp.issparse(self.X) else 1.0
                 weights = np.r_[weights, np.linalg.norm(part.T @ dual, axis=1) * widths]
         weights = np.maximum.reduceat(weights, chosen.offsets[:-1])
         return np.asarray(self.share * (weights - weights.mean()) / (weights.std() or 1.0))
