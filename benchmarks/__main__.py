@@ -16,7 +16,7 @@ if __name__ == "__main__":
         "papers, equal, sparse, agree, memory or pairs; "
     )
     parts += "for how_long: cuda; for discover, trust, precision and tournament: one of their parts; "
-    parts += "for unseen: methods, separated by commas"
+    parts += "for unseen: methods, separated by commas, or lassonet"
     parser.add_argument("--only", metavar="PART", help=parts)
     parser.add_argument(
         "--jobs", type=int, metavar="N", help="for discover, unseen and tournament: parallel jobs (default: 2)"

@@ -119,9 +119,10 @@ def test_the_linear_model_is_that_of_a_literal_twin(n_columns):
     columns, active = Subsets.of([[0, 1], *[[k] for k in range(2, n_columns)]]), np.arange(n_columns - 1)
     skill = naive.linear_skill(X, targets, weights)
     values = naive.linear_weights(X, targets, weights)
-    expected = skill**2 * naive.standardized([values[:2].max(), *values[2:]])
+    deviations = np.sqrt(np.average((X - np.average(X, axis=0, weights=weights)) ** 2, axis=0, weights=weights))
     assert skill > 0.1
-    for table in (X, sp.csr_array(X)):
+    for table, sizes in ((X, values), (sp.csr_array(X), values * deviations)):
+        expected = skill**2 * naive.standardized([sizes[:2].max(), *sizes[2:]])
         model = LinearModel(table, columns, targets, weights, None)
         np.testing.assert_allclose(model(active), expected, rtol=1e-8)
         order = rng.permutation(n_columns)

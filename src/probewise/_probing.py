@@ -64,7 +64,7 @@ TIES = (
 SEQUENCE = Constraint("a list of columns", lambda value: np.iterable(value) and not isinstance(value, str))
 SHARED_PARAMETERS = {
     "categorical_features": ("from_dtype", None, SEQUENCE),
-    "scale": ("standard", "largest", "rank", "auto", None),
+    "scale": ("standard", "largest", "nonzero", "rank", "auto", None),
     "missing": ("auto", None, *STRATEGIES),
     "ledger": (None, PATH),
 }

@@ -86,12 +86,12 @@ class DAF(RunResultsMixin, Selector):
     categorical_features : "from_dtype", list of columns or None, default="from_dtype"
         Categorical columns, of text or numbers; each enters a probe as a whole, with a column of 0 and 1 for every
         level. "from_dtype": the columns that a data frame has as such; a list: these as well.
-    scale : {"standard", "largest", "rank", "auto"} or None, default=None
+    scale : {"standard", "largest", "nonzero", "rank", "auto"} or None, default=None
         Transformation of the columns: "standard" gives standard deviation 1 (and mean 0 if X is dense), "largest" a
-        largest absolute value of 1, "rank" ranks. "auto" looks at tables in memory of up to 1 GiB. It is "standard" if
-        the standard deviation of a column is more than ten times, or less than a tenth of, the median one, or if the
-        median is below 0.1. A table with at most 10% of its cells not 0 is left alone, whether it is stored as sparse
-        or dense, unless the values of a column are 100 times as large as usual: then it is "largest". Distances and
+        largest absolute value of 1, "nonzero" a mean absolute value of 1 of the values that are not 0, "rank" ranks.
+        "auto" looks at tables in memory of up to 1 GiB. It is "nonzero" for a table with at most 10% of its cells not
+        0, whether it is stored as sparse or dense. For others it is "standard" if the standard deviation of a column is
+        more than ten times, or less than a tenth of, the median one, or if the median is below 0.1. Distances and
         penalties depend on the width of columns, so with None wide columns count more. Scaling copies X.
     missing : {"auto", "mean", "median"} or None, default="auto"
         Replacement for missing values of a dense table in memory: the mean or median of their column. "auto" is the

@@ -110,8 +110,9 @@ class Tournament(RunResultsMixin, Selector):
         Seconds after which the run ends with the ranking so far.
     feature_groups, keep, categorical_features, missing
         As in `DAF`.
-    scale : {"auto", "standard", "largest", "rank"} or None, default="auto"
-        As in `DAF`. "auto" standardizes tables whose columns have very different widths, or very small ones.
+    scale : {"auto", "standard", "largest", "nonzero", "rank"} or None, default="auto"
+        As in `DAF`. "auto" standardizes tables whose columns have very different widths, or very small ones, and gives
+        the values of sparse tables that are not 0 a usual size of 1.
     cv : "auto", "loo", int, splitter or iterable of splits, default="auto"
         Folds for the criterion. "auto" leaves out one row at a time where the criterion gives probabilities, and uses
         3 folds otherwise; with ``groups``, always 3 folds of whole groups. Of more than 2,000 rows a stratified sample

@@ -41,12 +41,14 @@ def test_standard_and_ranks():
 
 def test_sparse_stays_sparse():
     X = sp.random_array((20, 8), density=0.3, rng=0, format="csr") * 50
-    for scale in ("standard", "largest"):
+    for scale in ("standard", "largest", "nonzero"):
         divided = scaled(X, scale)
         assert divided.format == "csr"
         assert divided.nnz == X.nnz
         assert scaled(divided, scale) is divided
-    assert abs(divided).max() == 1
+        assert scale != "largest" or abs(divided).max() == 1
+    np.testing.assert_allclose(scaled(X.toarray(), "nonzero"), divided.toarray(), rtol=1e-12)
+    np.testing.assert_allclose(abs(divided).sum(axis=0) / divided.count_nonzero(axis=0), 1)
     with pytest.raises(ValueError, match="scale='rank' would fill a sparse table"):
         scale_for("rank", X)
 
@@ -56,7 +58,7 @@ def test_auto_makes_no_copy_of_what_is_not_in_memory():
     assert scale_for("auto", stored) is None
     with pytest.raises(ValueError, match="scale='standard' copies the table, which is not in memory: use scale=None"):
         scale_for("standard", stored)
-    with pytest.raises(ValueError, match="scale='log' must be 'standard', 'largest', 'rank', 'auto' or None"):
+    with pytest.raises(ValueError, match="scale='log' must be 'standard', 'largest', 'nonzero', 'rank', 'auto'"):
         DAF(scale="log").fit(np.zeros((4, 3)), [0, 1, 0, 1])
 
 
@@ -100,7 +102,7 @@ def test_a_table_is_scaled_by_its_values_and_not_by_how_it_is_stored():
     counts = random.poisson(0.05, (300, 80)) * random.integers(1, 4, (300, 80))
     even, uneven, dense = counts.astype(float), counts * np.where(np.arange(80) == 3, 5000.0, 1.0), 1.0 + counts
     dense[:, 4] *= 1000
-    for X, scale in ((even, None), (uneven, "largest"), (dense, "standard")):
+    for X, scale in ((even, "nonzero"), (uneven, "nonzero"), (dense, "standard")):
         assert scale_for("auto", X) == scale
         assert scale_for("auto", sp.csr_array(X)) == scale
     signal = np.array(counts[:, :3].sum(axis=1) > 0, dtype=int)
@@ -111,6 +113,18 @@ def test_a_table_is_scaled_by_its_values_and_not_by_how_it_is_stored():
         first = fits[0].run_.plan.rounds[1].start
         np.testing.assert_allclose(*(fit.run_.ledger.values()[:first] for fit in fits), rtol=1e-12)
         assert all(set(np.argsort(fit.ranking_)[:3]) == {0, 1, 2} for fit in fits)
+
+
+def test_the_units_of_the_columns_of_a_sparse_table_do_not_matter():
+    random = np.random.default_rng(0)
+    X, y = (random.random((400, 60)) < 0.08).astype(np.float32), random.random(400) < 0.3
+    X[:, 7], X[:, 3] = y & (random.random(400) < 0.9), y & (random.random(400) < 0.6)
+    small = sp.csr_matrix(X * np.where(np.arange(60) == 7, 0.02, 1))  # as if divided by the count of one long text
+    options = {"n_probes": 300, "random_state": 0}
+    fits = [Tournament(**options).fit(table, y) for table in (sp.csr_matrix(X), small)]
+    assert fits[0].ranking_[[7, 3]].tolist() == [1, 2]
+    assert (fits[0].ranking_ == fits[1].ranking_).all()
+    assert Tournament(scale=None, **options).fit(small, y).ranking_[3] == 1
 
 
 def test_narrow_columns_are_standardized_because_a_penalty_would_dominate():

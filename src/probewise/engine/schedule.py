@@ -215,8 +215,8 @@ class Schedule:
 class LinearModel:
     """Weights of units in a ridge classifier on all units that are left, because a probe sees only a few of them.
 
-    A call returns the weight of each unit (the largest of its columns; over classes, the root of the sum of squares),
-    standardized over the units and multiplied by ``share``.
+    A call returns the weight of each unit (the largest of its columns; over classes, the root of the sum of squares;
+    for sparse X, times the standard deviation), standardized over the units and multiplied by ``share``.
     """
 
     X: Any  # rows and columns as the criterion sees them, dense or sparse
@@ -227,11 +227,14 @@ class LinearModel:
 
     def __call__(self, active: NDArray[np.int32]) -> Floats:
         chosen, weights = self.columns.only(np.isin(np.arange(len(self.columns)), active)), np.empty(0)
+        shares = self.row_weights / self.row_weights.sum()
         with one_blas_thread():  # the bits do not depend on the number of threads
             matrix, no_sum = self._system(chosen.indices)[0], np.zeros((1, self.targets.shape[1]))
             dual = np.linalg.solve(matrix, np.vstack([self.targets, no_sum]))[:-1]
             for part in self._centered(chosen.indices):
-                weights = np.r_[weights, np.linalg.norm(part.T @ dual, axis=1)]
+                # The penalty favors wide columns, but not enough: without their widths, rare words would come first.
+                widths = np.sqrt(shares @ part**2) if sp.issparse(self.X) else 1.0
+                weights = np.r_[weights, np.linalg.norm(part.T @ dual, axis=1) * widths]
         weights = np.maximum.reduceat(weights, chosen.offsets[:-1])
         return np.asarray(self.share * (weights - weights.mean()) / (weights.std() or 1.0))
 

@@ -206,7 +206,9 @@ def _read(stored: Mapping[str, Any]) -> dict[str, Any]:
     names, command, uneven = known["feature_names"], known["command"], known["uneven"]
     _require(names is None or (len(names) == n_features and all(isinstance(name, str) for name in names)))
     _require(command is None or all(isinstance(word, str) for word in command))
-    _require(known["scale"] in (None, "standard", "largest", "rank"), known["missing"] in (None, "mean", "median"))
+    _require(
+        known["scale"] in (None, "standard", "largest", "nonzero", "rank"), known["missing"] in (None, "mean", "median")
+    )
     _require(uneven is None or len(uneven) == 2)
     known["uneven"] = None if uneven is None else tuple(float(width) for width in uneven)
     known["categorical"] = np.array(stored.get("categorical") or [], dtype=np.int64)

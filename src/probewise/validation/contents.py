@@ -229,7 +229,9 @@ def scale_for(scale: str | None, X: Any) -> str | None:
     """The scale to use in place of "auto", which looks at the values and not at how they are stored.
 
     Dense tables are standardized if the deviations of columns are very different, or very small. Columns of sparse
-    tables are divided by their largest value if sizes are very different; otherwise rare words would get large values.
+    tables are divided by the usual size of their values that are not 0. Divided by their largest value, a common word
+    that is frequent in one text would be small, so that the penalty would hide it; divided by their deviation, rare
+    words would be large.
     """
     if scale == "rank" and sp.issparse(X):
         raise ParameterError("scale='rank' would fill a sparse table: use scale='standard', or None")
@@ -240,14 +242,13 @@ def scale_for(scale: str | None, X: Any) -> str | None:
     if isinstance(X, Stored) or not _can_be_copied(X):
         return None
     n_cells = X.count_nonzero() if sp.issparse(X) else np.count_nonzero(X)
-    is_sparse = n_cells <= SPARSE * X.shape[0] * X.shape[1]
-    widths = _sizes_of_nonzeros(X) if is_sparse else moments(X)[1]
+    if n_cells <= SPARSE * X.shape[0] * X.shape[1]:
+        return "nonzero"
+    widths = moments(X)[1]
     widths = widths[widths > 0]
     if not len(widths):
         return None
     ratio = float(np.exp(np.abs(np.log(widths / np.median(widths))).max()))
-    if is_sparse:
-        return "largest" if ratio >= UNEVEN else None
     return "standard" if ratio >= SIMILAR or np.median(widths) < NARROW else None
 
 
@@ -269,12 +270,3 @@ def uneven_widths(X: Any, scale: str | None = None) -> tuple[float, float] | Non
         return None
     low, high = (float(width) for width in np.quantile(deviations, [0.05, 0.95]))
     return (low, high) if high > UNEVEN * low else None
-
-
-def _sizes_of_nonzeros(X: Any) -> Floats:
-    """Root mean square of the values of each column that are not 0; 0 where there are none."""
-    if sp.issparse(X):
-        squares, n_values = abs(X).astype(np.float64).power(2).sum(axis=0), X.count_nonzero(axis=0)
-    else:
-        squares, n_values = np.einsum("ij,ij->j", X, X, dtype=np.float64), np.count_nonzero(X, axis=0)
-    return np.sqrt(np.nan_to_num(np.asarray(squares, dtype=np.float64).ravel()) / np.maximum(n_values, 1))

@@ -341,12 +341,14 @@ def scaled(X: Any, scale: str | None, categorical: NDArray[np.bool_] | None = No
     """X with scaled columns, or X itself if nothing changes; missing values and categories stay as they are.
 
     "standard" divides by the standard deviation, and subtracts the mean from columns of a dense table. "largest"
-    divides by the largest absolute value. "rank" replaces values by their ranks, from 0 to 1.
+    divides by the largest absolute value, "nonzero" by the mean absolute value of the values that are not 0. "rank"
+    replaces values by their ranks, from 0 to 1.
     """
     if scale is None:
         return X
+    sizes_of = {"largest": _largest, "nonzero": _sizes_of_nonzeros}.get(scale)
     if sp.issparse(X):
-        return _divided(X, _largest(X) if scale == "largest" else moments(X, weights)[1])
+        return _divided(X, sizes_of(X) if sizes_of else moments(X, weights)[1])
     if scale == "standard" and _is_standard(X, weights):
         return X
     out = np.empty(X.shape, np.result_type(X.dtype, np.float32), order="F")
@@ -355,9 +357,9 @@ def scaled(X: Any, scale: str | None, categorical: NDArray[np.bool_] | None = No
         if scale == "standard":
             means, deviations = moments(part, weights)
             out[:, columns] = (part - means) / np.where(deviations > 0, deviations, 1.0)
-        elif scale == "largest":
-            largest = _largest(part)
-            out[:, columns] = part / np.where(largest > 0, largest, 1.0)
+        elif sizes_of:
+            sizes = sizes_of(part)
+            out[:, columns] = part / np.where(sizes > 0, sizes, 1.0)
         else:
             out[:, columns] = rankdata(part, axis=0, nan_policy="omit") / part.shape[0]
     if categorical is not None:
@@ -393,6 +395,15 @@ def _is_standard(X: Any, weights: Any) -> bool:
 def _largest(X: Any) -> Floats:
     largest = abs(X).max(axis=0).toarray() if sp.issparse(X) else np.fmax.reduce(np.abs(X), axis=0)
     return np.nan_to_num(np.asarray(largest, dtype=np.float64).ravel())  # 1 / 1e-40 overflows in float32
+
+
+def _sizes_of_nonzeros(X: Any) -> Floats:
+    """Mean absolute value of the values of each column that are not 0; 0 where there are none."""
+    sizes, is_nonzero = abs(X).astype(np.float64), X != 0
+    if not sp.issparse(X):
+        sizes = np.nan_to_num(sizes, posinf=0.0)
+        is_nonzero &= sizes > 0
+    return np.asarray(sizes.sum(axis=0)).ravel() / np.maximum(np.asarray(is_nonzero.sum(axis=0)).ravel(), 1)
 
 
 def _divided(X: Any, by: Floats) -> Any:
