@@ -225,6 +225,7 @@ def selection(findings: Findings, data: Data) -> dict[str, Any]:
 def nested_score(findings: Findings, data: Data) -> dict[str, Any]:
     """Score on held-out samples, with ranking and choice of features repeated inside each fold."""
     _require_repeatable(findings, data, "nested_score")
+    assert data.y is not None
     # By the number of samples and not by the run time, so that every machine writes the same report.
     shuffled = len(data.y) <= FEW_ROWS and getattr(findings.selector, "time_limit", None) is None
     score = evaluate_nested(findings.selector, data.original, data.y, shuffled=shuffled, **data.fit_arguments)
