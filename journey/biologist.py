@@ -76,6 +76,7 @@ for options in ([], ["--groups", "patient"]):
     done = probewise(*command, *options, "--report", "report.json")
     assert done.returncode == 0, done.stderr
     assert ("nearly equal to another row" in done.stderr) == (not options), done.stderr
+    assert ("use groups='patient'" in done.stderr) == (not options), done.stderr
     report = json.loads(Path("report.json").read_text(encoding="utf-8"))
     scores[len(options)] = report["nested_score"]["score"]
 assert scores[0] > 0.8 > scores[2], scores

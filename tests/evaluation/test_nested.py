@@ -70,7 +70,12 @@ def test_repeats_are_fixed():
     once, usual = nested_score(fitted, X, y, repeats=1), nested_score(fitted, X, y)
     assert (len(once.scores), len(usual.scores)) == (5, 15)
     assert usual.curve.scores[:5].tolist() == once.curve.scores.tolist()
-    assert len(nested_score(fitted, X, y, repeats=3, groups=np.arange(20) // 2).scores) == 5
+    assert len(nested_score(fitted, X, y, repeats=3, groups=np.arange(20) // 4).scores) == 5  # five groups, one each
+    patients = np.arange(20) // 2
+    grouped = nested_score(fitted, X, y, repeats=3, groups=patients).curve
+    divisions = {tuple(sorted(map(tuple, (test for (_, test), _ in grouped.chosen[at : at + 5])))) for at in (0, 5, 10)}
+    assert (len(grouped.scores), len(divisions)) == (15, 3)
+    assert all(not {*patients[train]} & {*patients[test]} for (train, test), _ in grouped.chosen)
     daf = DAF(stop=MaxProbes(2000), random_state=0).fit(X, y)
     assert probes_of_a_copy(daf) == 1000
     assert probes_of_a_copy(Tournament(n_probes=300, time_limit=60, random_state=0).fit(X, y)) == 15
@@ -154,3 +159,14 @@ def test_the_error_of_the_auc_is_its_spread_over_samples_and_never_0():
         found = HeldOutPredictions(target, 1, target.values, sign * target.values.astype(float)).auc
         assert found[0] == area
         assert 0.01 < found[1] < 0.1
+
+
+def test_the_error_of_the_auc_counts_groups_and_not_their_rows():
+    """Nearly equal replicates add no information: three of each patient have the error of one of each patient."""
+    random, patients = np.random.default_rng(0), np.repeat(np.arange(80), 3)
+    y, decisions = np.repeat([0, 1], [60, 20]), random.standard_normal(80)
+    once = HeldOutPredictions(Target.of(y, "classification"), 1, y, decisions + y)
+    thrice = HeldOutPredictions(
+        Target.of(y[patients], "classification"), 1, y[patients], (decisions + y)[patients], patients
+    )
+    assert thrice.auc == pytest.approx(once.auc)

@@ -41,6 +41,15 @@ def test_target_groups_and_weights_in_the_second_file(table, metadata):
     assert data.sample_weight.tolist() == list(range(1, N + 1))
 
 
+def test_repeating_ids_in_the_second_file_are_suggested_as_groups(table, metadata):
+    options = {"target": "state", "target_file": metadata}
+    (note,) = [note for note in read_table(table, **options).notes if "groups=" in note]
+    assert note.startswith("column 'patient' of ")
+    assert "8 values in 24 rows: if rows with the same value belong together, use groups='patient'" in note
+    for role in ({"groups": "patient"}, {"adjust": ["patient"]}, {"target": "patient"}):
+        assert not [note for note in read_table(table, **options | role).notes if "groups=" in note]
+
+
 def test_the_same_with_features_in_rows(tmp_path, table, metadata):
     columns = zip(*(line.split(",") for line in table.read_text().splitlines()), strict=True)
     turned = write(tmp_path / "turned.csv", *(lambda head, *rows: (list(head), list(map(list, rows))))(*columns))

@@ -103,6 +103,10 @@ def test_everything_is_drawn(chromium, demo, width, dark):
     points = chromium.execute_script("return document.querySelectorAll('#plot-ranking .point').length")
     assert points == (20 if width < 640 else 30)
     assert chromium.execute_script("return document.documentElement.scrollWidth") <= width
+    ends = "return [...document.querySelectorAll('caption > span')].map((words) => words.getBoundingClientRect().right)"
+    assert max(chromium.execute_script(ends)) <= width
+    lines = "return [...document.querySelectorAll('th .whole')].map((words) => words.getClientRects().length)"
+    assert set(chromium.execute_script(lines)) <= {1}
     fits = (
         "const table = document.getElementById('features'); return table.scrollWidth <= table.parentElement.clientWidth"
     )

@@ -116,3 +116,10 @@ def test_an_error_is_never_rounded_to_0(measure, error, words):
     facts = summary(2, 1, True, "none", [], [])
     facts["nested_score"] |= {"measure": measure, "std_error": error}
     assert words in " ".join(verdict(facts))
+
+
+def test_features_that_are_not_listed_are_counted():
+    facts = summary(2, 1, True, "none", [], [])
+    listed = [{"feature": f"g{k}", "n_copies": 1, "band": None} for k in range(20)]
+    facts["sizes"] |= {"features": listed, "suggested": 74, "size": [1, 74]}
+    assert "and 71 more." in " ".join(verdict(facts))

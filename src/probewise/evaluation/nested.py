@@ -141,8 +141,8 @@ def nested_score(
     X, y : array-like
         The data of ``fit``.
     repeats : int or None, default=None
-        How often the rows are divided into five folds. None: three times for up to 500 rows, else once; with
-        ``groups``, always once. The result does not depend on the speed of the machine.
+        How often the rows, or whole groups, are divided into five folds. None: three times for up to 500 rows, else
+        once; up to five groups are divided once. The result does not depend on the speed of the machine.
     shuffled : bool, default=False
         Whether to score the procedure on a shuffled target as well: what it reaches on noise. The target is shuffled
         as in `probewise.inference.associated`, with its weights, and by exchanging whole groups.
@@ -184,8 +184,9 @@ def automatic_size(selector: Any, X: Any, y: Any, **options: Any) -> SizeCurve:
 
 
 def _repeated(repeats: int, selector: Any, X: Any, y: Any, **options: Any) -> NestedScore:
-    """Nested curves with different folds; whole groups have only one division into folds."""
-    n_repeats = repeats if options["groups"] is None else 1
+    """Nested curves with different folds; up to five groups are a fold each, whatever the seed."""
+    is_one_division = options["groups"] is not None and len(np.unique(options["groups"])) <= FOLDS
+    n_repeats = 1 if is_one_division else repeats
     curves = [size_curve(selector, X, y, nested=True, seed=seed, **options) for seed in range(n_repeats)]
     scores = np.concatenate([curve.scores for curve in curves])
     chosen = [split for curve in curves for split in curve.chosen]
@@ -215,6 +216,7 @@ class HeldOutPredictions:
     size: int
     predicted: NDArray[Any]  # class codes or numbers
     decisions: Floats | None = None
+    groups: NDArray[Any] | None = None
 
     @cached_property
     def confusion(self) -> NDArray[np.int64]:
@@ -230,13 +232,14 @@ class HeldOutPredictions:
     def auc(self) -> tuple[float, float] | None:
         """Area under the ROC curve of two classes, and its standard error (Hanley and McNeil, 1982).
 
-        The error of an area of 1 is that of half a row of the smaller class on the wrong side, not 0.
+        The error counts groups and not their rows, which depend on each other. The error of an area of 1 is that of
+        half a row of the smaller class on the wrong side, not 0.
         """
         if self.decisions is None:
             return None
-        area = float(roc_auc_score(self.target.values, self.decisions))
-        n_second = int(self.target.values.sum())
-        n_first = len(self.target.values) - n_second
+        area, values = float(roc_auc_score(self.target.values, self.decisions)), self.target.values
+        groups = np.arange(len(values)) if self.groups is None else np.asarray(self.groups)
+        n_first, n_second = (len(np.unique(groups[values == label])) for label in (0, 1))
         margin = 0.5 / min(n_first, n_second)
         inner = min(max(area, margin), 1 - margin)
         first, second = inner / (2 - inner), 2 * inner**2 / (1 + inner)
@@ -249,7 +252,7 @@ class HeldOutPredictions:
         return float(np.sqrt(np.mean((self.target.values - self.predicted) ** 2)))
 
 
-def held_out_predictions(curve: SizeCurve, X: Any, target: Target) -> HeldOutPredictions | None:
+def held_out_predictions(curve: SizeCurve, X: Any, target: Target, groups: Any = None) -> HeldOutPredictions | None:
     """Predictions with the suggested number of features, which each fold of a nested curve ranked on its own.
 
     For a survival outcome they are risks, above the median risk of the training rows. None where the curve has no
@@ -274,7 +277,7 @@ def held_out_predictions(curve: SizeCurve, X: Any, target: Target) -> HeldOutPre
         predicted[test] = fitted.predict(part[test])
         if target.n_classes == 2:
             decisions[test] = fitted.decision_function(part[test])
-    return HeldOutPredictions(target, curve.suggested, predicted, decisions if target.n_classes == 2 else None)
+    return HeldOutPredictions(target, curve.suggested, predicted, decisions if target.n_classes == 2 else None, groups)
 
 
 # ---- selection frequencies

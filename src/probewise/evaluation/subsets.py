@@ -178,7 +178,8 @@ def splits_for(cv: Any, target: Target, groups: Any = None, *, seed: int = 0) ->
         if n_groups < 2:
             raise TooFewRows("groups: all rows are in one group, so there are no test rows")
         by_group = StratifiedGroupKFold if target.is_classification else GroupKFold
-        return list(by_group(min(cv, n_groups)).split(no_columns, target.values, groups))
+        folds = by_group(min(cv, n_groups), shuffle=True, random_state=seed)
+        return list(folds.split(no_columns, target.values, groups))
     if not target.is_classification:
         return list(KFold(cv, shuffle=True, random_state=seed).split(no_columns))
     rarest = int(np.bincount(target.values).min())

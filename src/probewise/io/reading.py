@@ -15,7 +15,7 @@ import scipy.sparse as sp
 from ..validation.stores import Stored
 from .formats import MatrixSource, has_features_in_rows, open_source
 from .input_files import STANDARD_INPUT, lines_of, local_path, no_such_file
-from .second_file import columns_of_second_file, roles_in_second
+from .second_file import columns_of_second_file, notes_on_groups, roles_in_second
 from .table import N_SHOWN, Progress, Source, Table, TableError, first_few, pl, unknown_name
 from .table_validation import COVARIATE, Rows, require_decimal, require_names, require_rows, validated_table
 from .text import TextOptions, target_is_row
@@ -116,11 +116,13 @@ def read_table(
         target, list(ignore), second, drop_unlabeled, id_column, by_role, in_second, tuple(categorical_features), names,
         decimal, allow_missing, progress,
     )  # fmt: skip
-    if features_in == "columns" and not has_features_in_rows(path):
-        return _read_by_columns(path, request)
-    if request.categorical_features:
+    by_columns = features_in == "columns" and not has_features_in_rows(path)
+    if request.categorical_features and not by_columns:
         raise TableError("categorical_features cannot be used with features_in='rows'")
-    return _read_by_rows(path, request)
+    table = _read_by_columns(path, request) if by_columns else _read_by_rows(path, request)
+    if second is None or groups is not None:
+        return table
+    return replace(table, notes=(*table.notes, *notes_on_groups(second, [target, id_column, *roles.values()])))
 
 
 def read_pairs(path: str | PathLike[str], value_name: str) -> list[tuple[str, str]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from ..validation.contents import GROUP_NAME
 from .table import Source, TableError, first_few, pl
 from .table_validation import require_rows
 
@@ -20,6 +21,21 @@ def roles_in_second(second: Source, by_role: dict[str, str], target: str | None)
                 f"column {name!r} of {second.path} cannot be both the {role} and the target or another role"
             )
     return roles
+
+
+def notes_on_groups(second: Source, roles: list[str | None]) -> tuple[str, ...]:
+    """Hints at columns without a role that look like groups of rows, such as patients with several samples each."""
+    notes = []
+    for index, name in enumerate(second.names):
+        if name in roles or not GROUP_NAME.search(name):
+            continue
+        n_values = len(set(second.texts(index)))
+        if 2 < n_values < second.n_rows:
+            notes.append(
+                f"column {name!r} of {second.path} has {n_values:,} values in {second.n_rows:,} rows: if rows with the "
+                f"same value belong together, use groups={name!r}"
+            )
+    return tuple(notes)
 
 
 def columns_of_second_file(

@@ -20,7 +20,7 @@ from ..engine.units import one_hot
 from ..evaluation import nested_score as evaluate_nested
 from ..evaluation import selection_frequency
 from ..evaluation import sizes as size_curve
-from ..evaluation.nested import MODELS, HeldOutPredictions, held_out_predictions
+from ..evaluation.nested import FEW_ROWS, MODELS, HeldOutPredictions, held_out_predictions
 from ..evaluation.subsets import copies_and_bands, distinct_ranking
 from ..filters.fsdd import FSDD
 from ..validation.stores import column_slices
@@ -37,7 +37,6 @@ MAX_CHECKS = 200
 N_STANDING = 20  # suggested features of which near copies are shown
 N_CORRELATED, SIMILAR = 30, 0.9  # absolute correlation of nearly identical features
 N_DRAWN, MAX_CLASSES, MAX_POINTS, MAX_SAMPLES = 12, 6, 40, 200
-SHUFFLED_SECONDS = 5.0  # runs up to this long are repeated with shuffled targets
 REFIT_CELLS = 4_000_000  # filters are refitted in each fold for tables up to this size
 UNIVARIATE_CELLS = 500_000_000
 UNIVARIATE_DISTANCES = 4_000_000_000  # rows² x features up to which k-NN scores single features
@@ -226,8 +225,10 @@ def selection(findings: Findings, data: Data) -> dict[str, Any]:
 def nested_score(findings: Findings, data: Data) -> dict[str, Any]:
     """Score on held-out samples, with ranking and choice of features repeated inside each fold."""
     _require_repeatable(findings, data, "nested_score")
-    is_quick = findings.run is not None and findings.run.ledger.seconds <= SHUFFLED_SECONDS
-    score = evaluate_nested(findings.selector, data.original, data.y, shuffled=is_quick, **data.fit_arguments)
+    assert data.y is not None
+    # By the number of samples and not by the run time, so that every machine writes the same report.
+    shuffled = len(data.y) <= FEW_ROWS and getattr(findings.selector, "time_limit", None) is None
+    score = evaluate_nested(findings.selector, data.original, data.y, shuffled=shuffled, **data.fit_arguments)
     measures = ("std_error", "guess", "beats_guessing", "shuffled")
     numbers = {"score": score.mean, **{name: getattr(score, name) for name in measures}}
     return {**numbers, "measure": score.curve.measure, "folds": len(score.scores), "nested": score}
@@ -240,7 +241,8 @@ def held_out(findings: Findings, curve: size_curve.SizeCurve | None, data: Data 
     target = data.target
     if target.n_classes > MAX_CONFUSED:
         raise Unavailable(f"there are more than {MAX_CONFUSED} classes")
-    found = held_out_predictions(curve, findings.selector._criterion_input(data.X)[0], target)
+    X, groups = findings.selector._criterion_input(data.X)[0], data.fit_arguments.get("groups")
+    found = held_out_predictions(curve, X, target, groups)
     if found is None:
         raise Unavailable("the folds do not test each sample once")
     return found

@@ -290,7 +290,8 @@ def _suggested_features(sizes: dict[str, Any]) -> str:
     if not any(each["n_copies"] for each in features):
         return ""
     names = [one_line(each["feature"]) + standing_for(each) for each in features[:N_LEADERS]]
-    more = f", and {len(features) - N_LEADERS:,} more" if len(features) > N_LEADERS else ""
+    n_all = max(sizes["suggested"], len(features))  # the list is truncated
+    more = f", and {n_all - N_LEADERS:,} more" if n_all > N_LEADERS else ""
     shown = ", ".join(names) + more if more else listed(names)
     return f" Without near copies of better features {'it is' if len(features) == 1 else 'they are'} {shown}."
 
