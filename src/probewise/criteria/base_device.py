@@ -63,7 +63,7 @@ class DeviceScorer(ABC):
         return self._alone(indices, offsets)
 
     def _alone(self, indices: NDArray[np.int32], offsets: NDArray[np.int64]) -> Floats:
-        """J of each subset, without another batch on the device. Its bits do not depend on the other subsets of a part."""
+        """J of each subset, alone on the device. Its bits do not depend on the other subsets of a part."""
         try:
             with self.streams.alone():
                 return self._on_stream(indices, offsets)
