@@ -17,7 +17,7 @@ from sklearn.utils.validation import check_consistent_length, check_is_fitted
 from ..criteria.base import Target
 from ..criteria.columns import on_scaled_columns
 from ..validation.errors import warn
-from ..validation.parameters import check_parameter, checked_weights, outcome_array, whole_number
+from ..validation.parameters import check_parameter, checked_groups, checked_weights, outcome_array, whole_number
 from ..validation.tables import is_frame
 from .permutations import permuted_rows
 from .sizes import (
@@ -156,6 +156,7 @@ def nested_score(
         is_short = len(y) <= FEW_ROWS and getattr(selector, "time_limit", None) is None
         repeats = REPEATS if is_short else 1
     check_parameter("repeats", repeats, whole_number(1))
+    groups = checked_groups(groups, len(y))
     options = {"groups": groups, "sample_weight": sample_weight, "adjust": adjust}
     options["n_probes"] = probes_of_a_copy(selector)
     score = _repeated(repeats, selector, X, y, **options)
