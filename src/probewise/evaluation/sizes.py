@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from itertools import repeat
 from typing import Any
@@ -18,7 +19,7 @@ from ..criteria import Criterion, as_criterion
 from ..criteria.base import Split, Target
 from ..display import small_table
 from ..engine.probes import Subsets
-from ..executors import in_turn, require_complete, runs_in_this_process, threads
+from ..executors import in_turn, one_blas_thread, require_complete, runs_in_this_process, threads
 from ..stopping import MaxProbes
 from ..validation.errors import warn
 from ..validation.parameters import checked_groups, checked_weights, is_whole, outcome_array
@@ -349,7 +350,9 @@ def ranked_on_parts(
         rows, seed = part
         return use(_ranked_on_rows(selector, X, y, rows, sizes, of_rows, seed=seed, **settings), rows)
 
-    with warnings.catch_warnings(action="ignore", category=UserWarning):  # the fit to all rows has warned
+    # The fit to all rows has warned. Fits whose BLAS has threads of its own would take twice as long side by side.
+    blas = one_blas_thread() if is_short else nullcontext()
+    with warnings.catch_warnings(action="ignore", category=UserWarning), blas:
         return list((threads(n_jobs) if is_short else in_turn)(result_of, zip(parts, seeds or repeat(0), strict=False)))
 
 
